@@ -10,6 +10,7 @@ from yarus.flows.cli import (
     open_database,
     parse_tags,
     print_document,
+    show_all,
     warn_about_pseudonyms,
 )
 
@@ -74,9 +75,17 @@ def trend(
     default="text",
     help="Output format; markdown: a comment for a merge request.",
 )
+@show_all
 @as_json
 def compare(
-    a: str, b: str | None, metrics: tuple[str, ...], slice_name: str | None, force: bool, form: str, as_json: bool
+    a: str,
+    b: str | None,
+    metrics: tuple[str, ...],
+    slice_name: str | None,
+    force: bool,
+    form: str,
+    show_all: bool,
+    as_json: bool,
 ) -> None:
     """Compare evaluation A (before) with B (after), case by case.
 
@@ -110,7 +119,8 @@ def compare(
     else:
         from yarus.flows.terminal.differences.comparison import print_comparison
 
-        print_document(document, partial(print_comparison, slice_name=slice_name), as_json=as_json)
+        show = partial(print_comparison, slice_name=slice_name, show_all=show_all or bool(metrics))
+        print_document(document, show, as_json=as_json)
     warn_about_pseudonyms(document["b"]["source"])
 
 

@@ -27,6 +27,7 @@ from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.judge_standing import find_stand_in_metrics
 from yarus.tasks.evaluation.number_format import format_metric
 
 COMPARED_COLUMNS: tuple[str, ...] = ("case_id", "question", "text", "cluster", "stratum", "relevant", "grades")
@@ -179,6 +180,7 @@ def build_statements(documents: Sequence[Compared], *, named: bool = False) -> l
         ("settings", changed_settings_text(*valid)),
         ("measured otherwise", _collect(compared, _key_text, with_tiers=named)),
         ("labels changed", _collect(compared, _labels_changed_text, with_tiers=named)),
+        ("not judged", _collect(compared, _not_judged_text, with_tiers=named)),
         ("alone", _unadjusted_text(compared, with_tiers=named)),
         ("not compared", _collect(not_compared, _not_compared_text, with_tiers=named)),
     ]
@@ -208,7 +210,7 @@ def format_statement(statement: Statement, language: str) -> str:
 
 def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
     """Return the detectable difference for this many cases, for the tier's first metric that was compared."""
-    metrics = compared_metrics(document)
+    metrics = judged_metrics(document) or compared_metrics(document)
     if not metrics:
         return translations("statements", "unmeasured")
     name = next((name for name in TIERS[document["b"]["tier"]].headlines if name in metrics), next(iter(metrics)))
@@ -235,6 +237,13 @@ def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
 def compared_metrics(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the metrics that were compared and have all figures."""
     return {name: row for name, row in document.get("metrics", {}).items() if row["reason"] is None}
+
+
+def judged_metrics(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the compared metrics without those that a stand-in judged on one of the sides."""
+    metrics = compared_metrics(document)
+    stand_ins = set().union(*(find_stand_in_metrics(document[side].get("system", {}), metrics) for side in ("a", "b")))
+    return {name: row for name, row in metrics.items() if name not in stand_ins}
 
 
 def setting_name(name: str, language: str) -> str:
@@ -304,8 +313,18 @@ def _proven_text(document: Mapping[str, Any], *, verdict: str) -> TranslatedText
     return _join(
         f"{name} {format_metric(name, row['a'])} → {format_metric(name, row['b'])} "
         f"({format_metric(name, row['difference'], sign=True)})"
-        for name, row in compared_metrics(document).items()
+        for name, row in judged_metrics(document).items()
         if row["p_holm"] is not None and row["verdict"] == verdict
+    )
+
+
+def _not_judged_text(document: Mapping[str, Any]) -> TranslatedText | None:
+    """Return the headline metrics that a stand-in judged, with both values."""
+    metrics, judged = compared_metrics(document), judged_metrics(document)
+    return _join(
+        f"{name} {format_metric(name, metrics[name]['a'])} → {format_metric(name, metrics[name]['b'])}"
+        for name in TIERS[document["b"]["tier"]].headlines
+        if name in metrics and name not in judged
     )
 
 
@@ -324,7 +343,7 @@ def _other_changes_text(document: Mapping[str, Any]) -> TranslatedText | None:
     for verdict in ("regressed", "improved", "changed"):
         changes = {
             name: format_metric(name, row["difference"], sign=True)
-            for name, row in compared_metrics(document).items()
+            for name, row in judged_metrics(document).items()
             if row["p_holm"] is None and row["verdict"] == verdict
         }
         # Significant but rounded to zero, such as 0.02 ms: `+0.0` would not help a reader.
@@ -337,7 +356,7 @@ def _other_changes_text(document: Mapping[str, Any]) -> TranslatedText | None:
 
 def _unchanged_text(document: Mapping[str, Any]) -> TranslatedText | None:
     """Return how large a change of the headline metrics is excluded, or which is not for lack of cases."""
-    headlines = {name: row for name, row in compared_metrics(document).items() if row["p_holm"] is not None}
+    headlines = {name: row for name, row in judged_metrics(document).items() if row["p_holm"] is not None}
     if not headlines:
         return None
     undecided = {name: row for name, row in headlines.items() if row["verdict"] != "no difference shown"}

@@ -121,6 +121,7 @@ StatementKind = Literal[
     "settings",
     "measured otherwise",
     "labels changed",
+    "not judged",
     "alone",
     "not compared",
     "reach",
@@ -134,9 +135,9 @@ class Statement(TypedDict):
     """`invalid`: the invalid evaluations with their reasons, then the only statement; `regressed`, `improved`: headline
     metrics with a proven change, under Holm's adjustment; `nothing`: no headline metric has one; `failures`: number of
     cases in which the system failed; `settings`: changed settings; `measured otherwise`: parts of the key that differ;
-    `labels changed`: number of questions omitted because their labels changed; `alone`: other metrics with a change by
-    their unadjusted p; `not compared`: why evaluations were not compared; `reach`: detectable difference for this many
-    cases."""
+    `labels changed`: number of questions omitted because their labels changed; `not judged`: metrics of a stand-in
+    judge, which do not measure quality; `alone`: other metrics with a change by their unadjusted p; `not compared`: why
+    evaluations were not compared; `reach`: detectable difference for this many cases."""
     label: TranslatedText
     """Language -> heading."""
     text: TranslatedText

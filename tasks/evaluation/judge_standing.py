@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from sqlalchemy import Engine
 
@@ -85,6 +85,18 @@ def _keys(config: EvaluationConfig) -> dict[str, str | None]:
         for identity in list_judges(config)
         for prompt in identity.get("prompts", {})
     }
+
+
+def find_stand_in_metrics(system: Mapping[str, Any], names: Iterable[str]) -> set[str]:
+    """Return the metrics that a stand-in judged, not a language model.
+
+    Args:
+        system: configuration of the evaluation, as documents have it.
+        names: names of metrics.
+    """
+    keys = _keys(EvaluationConfig.model_construct(**system))
+    by_prompt: dict[str, JudgeStanding] = {prompt: "stand-in" for prompt, key in keys.items() if key is None}
+    return {name for name in names if by_prompt and metric_standing(name, by_prompt) == "stand-in"}
 
 
 def list_judges(config: EvaluationConfig) -> list[JudgeIdentity]:

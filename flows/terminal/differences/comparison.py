@@ -1,6 +1,6 @@
 """Print a comparison for people: what changed, where, and a verdict in words."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, get_args
 
@@ -11,12 +11,19 @@ from sqlalchemy import Engine
 from yarus.db import journal
 from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, clean, get_tier_name, make_console
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
-from yarus.tasks.comparison.changes import build_statements, compared_metrics, format_statement, is_invalid
+from yarus.tasks.comparison.changes import (
+    build_statements,
+    compared_metrics,
+    format_statement,
+    is_invalid,
+    judged_metrics,
+)
 from yarus.tasks.comparison.comparison_schema import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.dataset.labelling.relevance.label_suggestions import LabelSuggestions
+from yarus.tasks.evaluation.findings.incomplete import has_one_label_per_question
 from yarus.tasks.evaluation.findings_schema import UnequallyJudged
 from yarus.tasks.evaluation.number_format import format_rounded, metric_unit
 
@@ -53,49 +60,135 @@ def print_changes(engine: Engine, ids: Sequence[str], language: str) -> None:
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
 MAX_CASES, MAX_SLICES = 5, 5
+MAX_FIRST_CASES = 3
+"""Maximum number of changed cases of a kind on the first screen."""
+MAX_NAMES = 3
+"""Maximum number of metrics in a line about a reason."""
+MAX_P_VALUE = 0.05
+PROVEN_VERDICTS = ("regressed", "improved")
 
 
-def print_comparison(document: EvaluationComparison, language: str, *, slice_name: str | None = None) -> None:
-    """Print metrics with verdicts, changed cases and slices; of an invalid evaluation only the reason.
+def print_comparison(
+    document: EvaluationComparison, language: str, *, slice_name: str | None = None, show_all: bool = False
+) -> None:
+    """Print the verdict, the headline metrics and changed cases; of an invalid evaluation only the reason.
 
     Args:
         document: returned by `yarus.tasks.comparison.compare.compare`.
         language: ru or en.
-        slice_name: show all values of this slice with all metrics; else the largest, with the tier's first metric.
+        slice_name: show all values of this slice with all metrics.
+        show_all: print all metrics, and the largest slices with the tier's first metric.
     """
     words = texts("comparison", language)
     console = make_console(WIDTH + 10)
-    tier = get_tier_name(document["b"]["tier"], language)
-    console.print(f"\n[bold]{words['title']}: {tier}[/] · {clean(document['b']['source'])}")
-    for side, name in ((document["a"], "before"), (document["b"], "after")):
-        console.print(f"{words[name]}: {clean(_describe_side(side, texts('states', language)))}", soft_wrap=True)
+    console.print()
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
-    print_statements(console, document["statements"], language, KINDS_ABOVE)
+    for line in list_verdict_lines(document, language):
+        console.print(clean(line), style="bold", soft_wrap=True)
+    tier = get_tier_name(document["b"]["tier"], language)
+    console.print(f"{words['title']}: {tier} · {clean(document['b']['source'])}")
+    for side, name in ((document["a"], "before"), (document["b"], "after")):
+        console.print(f"{words[name]}: {clean(_describe_side(side, texts('states', language)))}", soft_wrap=True)
+    print_statements(console, document["statements"], language, set(KINDS_ABOVE) - set(VERDICT_KINDS))
     if is_invalid(document):
         return
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
-    console.print(_make_metric_table(document, words))
-    _print_unjudged(console, document["unequally_judged"], words)
-    if document["b"]["system"].get("labels") == "filled":
-        console.print(words["filled"], style="bold yellow", soft_wrap=True)
-    if any(metric["p_holm"] is None for metric in compared_metrics(document).values()):
-        console.print(words["alone"], style="dim", soft_wrap=True)
-    _print_margins(console, document, words)
+    rows = _select_rows(document, show_all=show_all)
+    console.print(_make_metric_table(document["b"]["tier"], rows, words))
+    if n_more := len(compared_metrics(document)) - len(rows):
+        console.print(words["more metrics"].format(n=n_more), style="dim")
+    _print_warnings(console, document, words, rows)
+    if show_all:
+        _print_margins(console, document, words)
     _print_reasons(console, document, words, language)
     _print_noise(console, document, words)
-    _print_cases(console, document["cases"], language)
-    _print_slices(console, document, language, slice_name)
+    _print_cases(console, document["cases"], language, MAX_CASES if show_all else MAX_FIRST_CASES)
+    if show_all or slice_name:
+        _print_slices(console, document, language, slice_name)
     print_statements(console, document["statements"], language, KINDS_BELOW)
 
 
-def _make_metric_table(document: EvaluationComparison, words: dict[str, str]) -> Table:
+VERDICT_KINDS: tuple[StatementKind, ...] = ("invalid", "regressed", "improved", "nothing")
+
+
+def list_verdict_lines(document: EvaluationComparison, language: str) -> Iterator[str]:
+    """Yield whether B is better or worse or that this cannot be told, how sure it is, and what to do."""
+    words = texts("comparison", language)
+    statements = {statement["kind"]: statement for statement in document["statements"]}
+    if is_invalid(document):
+        yield format_statement(statements["invalid"], language)
+        return
+    metrics = judged_metrics(document)
+    changes = {name: row for name, row in metrics.items() if row["p_holm"] is not None}
+    changes |= _find_also_changed(document, metrics)
+    by_verdict = {kind: [name for name, row in changes.items() if row["verdict"] == kind] for kind in PROVEN_VERDICTS}
+    for kind, names in by_verdict.items():
+        if names:
+            moves = "; ".join(_describe_move(name, changes[name], words) for name in names)
+            yield f"{words[f'verdict {kind}']}: {moves}."
+    if any(by_verdict.values()):
+        key = "next regressed" if by_verdict["regressed"] else "next improved"
+        yield words[key].format(a=document["a"]["evaluation_id"], b=document["b"]["evaluation_id"])
+    elif "nothing" in statements:
+        is_same = all(row["verdict"] == "no difference shown" for row in changes.values())
+        yield f"{words['verdict same' if is_same else 'verdict unclear']}: {statements['nothing']['text'][language]}."
+        yield words["next same" if is_same else "next unclear"]
+    elif "not judged" in statements:
+        yield f"{words['verdict unclear']}: {words['nothing judged']}."
+        yield texts("guidance", language)["set a judge"]
+    else:
+        yield f"{words['verdict unclear']}: {words['nothing compared']}."
+
+
+def _find_also_changed(document: EvaluationComparison, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics shown with the headlines whose change is beyond chance, by Bonferroni over all of these."""
+    tier = TIERS[document["b"]["tier"]]
+    n_tests = len(tier.headlines) + len(tier.also_shown)
+    rows = {name: metrics[name] for name in tier.also_shown if name in metrics and metrics[name]["p_holm"] is None}
+    return {
+        name: row
+        for name, row in rows.items()
+        if row["verdict"] in PROVEN_VERDICTS and row["p"] * n_tests < MAX_P_VALUE
+    }
+
+
+def _describe_move(name: str, row: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    interval = f"{_format_signed(name, row['ci_low'])} … {_format_signed(name, row['ci_high'])}"
+    figures = {"a": _format_number(name, row["a"]), "b": _format_number(name, row["b"]), "n": row["n"]}
+    return words["move"].format(
+        metric=name, difference=_format_signed(name, row["difference"]), interval=interval, **figures
+    )
+
+
+def _select_rows(document: EvaluationComparison, *, show_all: bool) -> dict[str, Mapping[str, Any]]:
+    """Return the metrics of the table: those shown first, or all."""
+    metrics = compared_metrics(document)
+    first = shown_headlines(document["b"]["tier"], document["metrics"])
+    chosen = {name: metrics[name] for name in first if name in metrics}
+    return metrics if show_all or not chosen else chosen
+
+
+def _print_warnings(
+    console: Console, document: EvaluationComparison, words: dict[str, str], rows: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Print what makes the differences doubtful."""
+    sides = ({name: row[side] for name, row in document["metrics"].items()} for side in ("a", "b"))
+    if not all(has_one_label_per_question(values) for values in sides):
+        _print_unjudged(console, document["unequally_judged"], words)
+    if document["b"]["system"].get("labels") == "filled":
+        console.print(words["filled"], style="bold yellow", soft_wrap=True)
+    if any(metric["p_holm"] is None for metric in rows.values()):
+        console.print(words["alone"], style="dim", soft_wrap=True)
+
+
+def _make_metric_table(tier: str, rows: Mapping[str, Mapping[str, Any]], words: dict[str, str]) -> Table:
     headers = ("difference", "interval", "p", "detectable", "pairs", "verdict")
     table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None)
     for column in table.columns[1:7]:
         column.justify = "right"
-    headlines = TIERS[document["b"]["tier"]].headlines
-    for name, metric in compared_metrics(document).items():
+    headlines = TIERS[tier].headlines
+    for name, metric in rows.items():
         is_corrected = metric["p_holm"] is not None
         p = metric["p_holm"] if is_corrected else metric["p"]
         p_text = f"{p:.4f}" if p >= 0.0001 else "<0.0001"
@@ -131,7 +224,9 @@ def _print_reasons(console: Console, document: EvaluationComparison, words: dict
         if metric["reason"] is not None:
             by_reason.setdefault(metric["reason"], []).append(name)
     for reason, names in by_reason.items():
-        console.print(f"{words['not compared']}: {', '.join(names)} ({clean(told(reason, language))})", style="dim")
+        first = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
+        line = words["not compared by reason"].format(n=len(names), reason=told(reason, language), names=first)
+        console.print(clean(line), style="dim", soft_wrap=True)
 
 
 def _print_unjudged(console: Console, unequal: UnequallyJudged | None, words: dict[str, str]) -> None:
@@ -156,13 +251,13 @@ def _print_noise(console: Console, document: EvaluationComparison, words: dict[s
         console.print(words["noise"].format(bands=text), style="dim", soft_wrap=True)
 
 
-def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
+def _print_cases(console: Console, cases: ChangedCases, language: str, n_shown: int) -> None:
     """Print one line per question, with every metric that moved, before and after."""
     words, statuses = texts("comparison", language), texts("statuses", language)
     for kind, entries, colour in (("broke", cases["broke"], "red"), ("fixed", cases["fixed"], "green")):
         if entries:
             console.print(f"[{colour}]{words[kind].format(n=sum(entry['n'] for entry in entries))}[/]")
-        for entry in entries[:MAX_CASES]:
+        for entry in entries[:n_shown]:
             figures = ", ".join(
                 f"{move['metric']} {_format_number(move['metric'], move['before'])} → "
                 f"{_format_number(move['metric'], move['after'])}"
@@ -172,7 +267,7 @@ def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
             console.print(f"  {clean(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=sum(case["n"] for case in cases["changed_status"])))
-        for case in cases["changed_status"][:MAX_CASES]:
+        for case in cases["changed_status"][:n_shown]:
             shift = f"{statuses[case['before']]} → {statuses[case['after']]}"
             console.print(
                 f"  {clean(case['case_id'])}  {shift}  {clean(_shorten(case['question']))}{_format_count(case)}"

@@ -14,7 +14,7 @@ from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric
 
 VERDICT_KINDS = ("invalid", "regressed", "improved", "nothing")
-DETAIL_KINDS = ("failures", "settings", "measured otherwise", "alone", "reach")
+DETAIL_KINDS = ("failures", "settings", "measured otherwise", "not judged", "alone", "reach")
 MAX_CASES, MAX_METRICS = 20, 100
 """Maximum number of lines of a table."""
 MAX_TEXT, MAX_LINE = 200, 2_000

@@ -64,7 +64,7 @@ def test_comparison_starts_with_new_failures(engine: Engine, plant: Plant, capsy
     assert second["text"]["en"].startswith("0 of 300 questions before, 12 after; if the other evaluation has a value, ")
     print_comparison(comparison, "en")
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert lines[3].startswith("Worse: ")
+    assert lines[0].startswith("Worse: sut_error_rate 0.000 → 0.040 (+0.040; 95 % interval ")
 
 
 def test_failures_count_as_worst_value_outside_of_the_mean(engine: Engine, plant: Plant) -> None:
