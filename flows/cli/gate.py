@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from yarus.db.messages import Words
-from yarus.flows.cli import as_json, block_pandas_import, open_database, print_document
+from yarus.flows.cli import as_json, block_pandas_import, open_database, print_document, show_all
 from yarus.flows.cli.alerts import accept as accept_level
 
 
@@ -21,6 +21,7 @@ from yarus.flows.cli.alerts import accept as accept_level
 )
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML to this file.")
 @click.option("--strict", is_flag=True, help="Exit with code 1 for inconclusive rules, too.")
+@show_all
 @as_json
 def gate(
     evaluation: str,
@@ -29,6 +30,7 @@ def gate(
     file: Path | None,
     junit: Path | None,
     strict: bool,
+    show_all: bool,
     as_json: bool,
 ) -> None:
     """Check an evaluation against thresholds and a baseline: pass, fail, inconclusive or invalid.
@@ -62,5 +64,5 @@ def gate(
     result = check_gate(open_database(), evaluation, policy, baseline=baseline)
     if junit is not None:
         junit.write_bytes(format_junit(result, get_settings().language, strict=strict))
-    print_document(result, partial(print_gate, strict=strict), as_json=as_json)
+    print_document(result, partial(print_gate, strict=strict, show_all=show_all), as_json=as_json)
     raise SystemExit(1 if should_fail(result, strict=strict) else 0)

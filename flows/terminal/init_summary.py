@@ -19,6 +19,10 @@ LONG_PASSAGE = 6_000
 def print_plan(setup: SetupResult, language: str) -> None:
     """Print the kind of each file, the meaning of each column, and what would be written."""
     words, console = texts("init", language), make_console()
+    sizes = {"n": len(setup.files), "tables": len(setup.tables), "source": setup.source}
+    console.print(words["answer"].format(**sizes), style="bold", soft_wrap=True)
+    if n_doubtful := sum(len(part.doubtful) for part in (*setup.files, *setup.tables)):
+        console.print(words["answer doubtful"].format(n=n_doubtful), style="bold yellow", soft_wrap=True)
     for file in setup.files:
         _print_file(file, setup.source, language)
     for table in setup.tables:
@@ -43,6 +47,13 @@ def print_plan(setup: SetupResult, language: str) -> None:
 def print_result(setup: SetupResult, language: str) -> None:
     """Print what was loaded, and what can be measured now."""
     words, console = texts("init", language), make_console()
+    ready = [tier for tier in setup.readiness if tier.missing is None]
+    if ready:
+        command = next((tier.command for tier in ready if tier.command), "yarus doctor")
+        numbers = {"n": len(ready), "total": len(setup.readiness), "command": clean(command)}
+        console.print(f"\n[bold]{words['answer measurable'].format(**numbers)}[/]", soft_wrap=True)
+    elif setup.readiness:
+        console.print(f"\n[bold]{words['answer nothing']}[/]", soft_wrap=True)
     for file, report in zip(setup.files, setup.loaded, strict=True):
         kinds = (
             ("questions read", report.questions, ("questions", "set")),

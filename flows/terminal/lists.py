@@ -54,6 +54,9 @@ def print_runs(rows: Iterable[RowMapping], language: str) -> None:
 def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: str) -> None:
     """Print the first of `total` cases, one paragraph each: question and repetitions, or the embedded text."""
     console, words = make_console(), texts("cases", language)
+    n_shown = sum(times)
+    key = "found none" if not total else "found all" if n_shown >= total else "found"
+    console.print(words[key].format(n=n_shown, total=total), style="bold")
     for case, n in zip(cases.to_pylist(), times, strict=True):
         status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
         console.print(f"[bold]{clean(case['case_id'])}[/] [dim]{clean(status)}[/]")
@@ -63,7 +66,6 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: s
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
                 console.print(f"  [dim]{words[name]}[/] {clean(join_first(case[name]) or '—')}")
-    console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
 def print_load(report: "LoadReport", ready: "Sequence[TierReadiness]", language: str, command: str | None) -> None:

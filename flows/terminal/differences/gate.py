@@ -1,6 +1,7 @@
 """Print a gate's verdict for people, or format it as JUnit XML for CI."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
@@ -18,29 +19,66 @@ INVALID_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
 
 
-def print_gate(document: GateResult, language: str, *, strict: bool = False) -> None:
-    """Print the document of `yarus.tasks.comparison.gate.gate`.
+VERDICTS_BY_URGENCY = ("invalid", "fail", "inconclusive", "pass")
+MAX_RULES = 12
+"""Maximum number of rules on the first screen; those that failed come first."""
+MAX_NAMES = 3
+"""Maximum number of rules named in the first line."""
 
-    With `strict`, inconclusive rules fail.
+
+def print_gate(document: GateResult, language: str, *, strict: bool = False, show_all: bool = False) -> None:
+    """Print the verdict and what to do, then the rules, failed ones first.
+
+    Args:
+        document: returned by `yarus.tasks.comparison.gate.gate`.
+        language: ru or en.
+        strict: whether inconclusive rules fail.
+        show_all: print every rule.
     """
     words = texts("gate", language)
     console = make_console()
+    console.print()
+    for line in _list_verdict_lines(document, language):
+        console.print(escape(line), style=f"bold {COLOURS[document['verdict']]}", soft_wrap=True)
     title = (get_tier_name(document["tier"], language), document["source"], document["evaluation_id"])
-    console.print(f"\n[bold]{escape(' · '.join(title))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True)
+    console.print(escape(" · ".join(title)), soft_wrap=True)
     if document["file"] is None:
         console.print(words["own rules"], style="dim", soft_wrap=True)
     if document["baseline"]:
         kind = words[f"baseline {document['baseline_kind']}"]
         compared = words["baseline"].format(baseline=document["baseline"], kind=kind)
         console.print(escape(compared), style="dim", soft_wrap=True)
-    if document["verdict"] == "invalid":
-        console.print(escape(told(document["error"] or "", language)), style="yellow", soft_wrap=True)
-    for rule in document["rules"]:
+    rules = sorted(document["rules"], key=lambda rule: VERDICTS_BY_URGENCY.index(rule["verdict"]))
+    n_shown = len(rules) if show_all else MAX_RULES
+    for rule in rules[:n_shown]:
         console.print(f"{_coloured(rule['verdict'], words)}  {escape(_describe_rule(rule, words))}", soft_wrap=True)
         if reasons := _describe_reasons(rule, words):
             console.print(f"    {escape(reasons)}", style="dim", soft_wrap=True)
+    if more := Counter(rule["verdict"] for rule in rules[n_shown:]):
+        counts = ", ".join(f"{words[verdict]} {n}" for verdict, n in more.items())
+        console.print(words["more rules"].format(counts=counts), style="dim", soft_wrap=True)
     if document["verdict"] == "inconclusive" and not strict:
         console.print(words["strict"], soft_wrap=True)
+
+
+def _list_verdict_lines(document: GateResult, language: str) -> Iterator[str]:
+    """Yield the verdict with the rules that decided it, and what to do."""
+    words, verdict = texts("gate", language), document["verdict"]
+    if verdict == "invalid":
+        yield f"{words['verdict invalid']}: {told(document['error'] or '', language)}."
+        return
+    decisive = [rule for rule in document["rules"] if rule["verdict"] == verdict]
+    names = "; ".join(_describe_rule(rule, words) for rule in decisive[:MAX_NAMES])
+    names += "; …" if len(decisive) > MAX_NAMES else ""
+    counts = {"n": len(decisive), "total": len(document["rules"])}
+    yield f"{words[f'verdict {verdict}'].format(**counts)}{'' if verdict == 'pass' or not names else f': {names}'}."
+    needs = max((rule["needs"] or 0 for rule in decisive), default=0)
+    if verdict == "fail" and document["baseline"]:
+        yield words["next fail"].format(baseline=document["baseline"], evaluation=document["evaluation_id"])
+    elif verdict == "fail":
+        yield words["next read"].format(evaluation=document["evaluation_id"])
+    elif verdict == "inconclusive" and needs:
+        yield words["next inconclusive"].format(needs=f"{needs:,}".replace(",", " "))
 
 
 def should_fail(document: GateResult, *, strict: bool) -> bool:
