@@ -19,8 +19,11 @@ from yarus.tasks.comparison.explanation.largest import explanation_sentences
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import TextSection, texts
 from yarus.tasks.config.texts.messages import told
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.persistence import persistence_sentences
 from yarus.tasks.evaluation.findings_schema import Persistence
+from yarus.tasks.evaluation.guidance import tier_rank
+from yarus.tasks.evaluation.judge_standing import find_stand_in_metrics
 
 log = logging.getLogger("yarus")
 
@@ -64,7 +67,14 @@ def make_payload(
     error = told(pseudonyms.mask_message(row["error"] or "", row["source"]), get_settings().language)
     cause = words[verdict.verdict].format(changes=changes_text, error=error) if what == "opened" else ""
     text = words[what].format(tier=row["tier"], source=row["source"], what=cause, id=incident)
-    reasons = [*(sentence[get_settings().language] for sentence in persistence_sentences(persistence)), *why_fell]
+    changed = [change["metric"] for change in verdict.changes]
+    unjudged = sorted(find_stand_in_metrics(EvaluationConfig.of(row).document(), changed))
+    remark = [words["not judged"].format(metrics=", ".join(unjudged))] if unjudged else []
+    reasons = [
+        *remark,
+        *(sentence[get_settings().language] for sentence in persistence_sentences(persistence)),
+        *why_fell,
+    ]
     first = verdict.changes[0] if verdict.changes else None
     return {
         "what": what,
@@ -121,7 +131,7 @@ class NightMessage:
         night = flow_run.get_id()
         if not self.incidents or night is None:
             return
-        began_first = sorted(self.incidents, key=lambda incident: incident["what"] != "opened")
+        began_first = sort_incidents(self.incidents)
         run = run_page_url(night)
         payload = {
             **{name: began_first[0][name] for name in FIRST_FIELDS},
@@ -132,6 +142,11 @@ class NightMessage:
             "link": (report_page_url(self.report.name) if self.report else None) or run,
         }
         emit(f"{NIGHT}.changed", night, payload, flow_run_id=night)
+
+
+def sort_incidents(incidents: Sequence[IncidentPayload]) -> list[IncidentPayload]:
+    """Return those that began before those that ended, and of each the tiers that users notice first."""
+    return sorted(incidents, key=lambda incident: (incident["what"] != "opened", tier_rank(incident["tier"])))
 
 
 @contextmanager
@@ -147,20 +162,22 @@ def open_message(source: str) -> Iterator[NightMessage]:
 def format_night(source: str, incidents: Sequence[IncidentPayload], language: str) -> str:
     """Return the text of a night: one line per cause of what began and what ended.
 
+    The first line is about what users notice most directly, and names the source.
+
     Args:
         source: the source of the questions.
-        incidents: the incidents; those that began come first.
+        incidents: the incidents.
         language: the language of the text.
     """
     words = texts("night_message", language)
     lines: dict[tuple[str, str], list[str]] = {}
-    for incident in incidents:
+    for incident in sort_incidents(incidents):
         tiers = lines.setdefault(_line_key(incident, words), [])
         name = texts(f"tiers.{incident['tier']}", language)["sentence"]
         name = words["anchor"].format(tier=name) if incident["anchor"] else name
         tiers.extend([name] if name not in tiers else [])
     line_texts = (words[kind].format(tiers=", ".join(tiers), why=why) for (kind, why), tiers in lines.items())
-    return "\n".join([words["head"].format(source=source), *line_texts])
+    return words["head"].format(source=source, lines="\n".join(line_texts))
 
 
 def _line_key(incident: IncidentPayload, words: TextSection) -> tuple[str, str]:

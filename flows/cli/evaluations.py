@@ -96,8 +96,9 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
 @click.argument("evaluation")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Also != < <= > >= and ~ (contains); repeatable.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of cases to print.")
+@show_all
 @as_json
-def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
+def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
@@ -123,6 +124,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
             list(times.values()),
             len(rows),
             get_settings().language,
+            show_all=show_all,
         )
     warn_about_pseudonyms(source)
 
@@ -141,4 +143,4 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: "Language |
 
     block_pandas_import()
     path = write_report(open_database(), evaluations, out, language)
-    click.echo(format_json({"report": str(path)}) if as_json else path)
+    click.echo(format_json({"report": str(path)}) if as_json else path)  # the path alone, so that scripts can open it

@@ -51,19 +51,22 @@ def print_runs(rows: Iterable[RowMapping], language: str) -> None:
     console.print(table if table.row_count else words["none"])
 
 
-def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: str) -> None:
-    """Print the first of `total` cases, one paragraph each: question and repetitions, or the embedded text."""
+def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: str, *, show_all: bool = False) -> None:
+    """Print how many cases there are, then the first, one line each: question and repetitions, or the embedded text.
+
+    With `show_all`, also the relevant and the retrieved passages of each.
+    """
     console, words = make_console(), texts("cases", language)
     n_shown = sum(times)
     key = "found none" if not total else "found all" if n_shown >= total else "found"
     console.print(words[key].format(n=n_shown, total=total), style="bold")
     for case, n in zip(cases.to_pylist(), times, strict=True):
         status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
-        console.print(f"[bold]{clean(case['case_id'])}[/] [dim]{clean(status)}[/]")
         line = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 has no question
         count = f" ×{n}" if n > 1 else ""
-        console.print(f"  {clean(line if len(line) <= MAX_QUESTION else line[:MAX_QUESTION] + '…')}{count}")
-        for name in ("relevant", "retrieved"):
+        question = clean(line if len(line) <= MAX_QUESTION else line[:MAX_QUESTION] + "…")
+        console.print(f"[bold]{clean(case['case_id'])}[/]  {question}{count}  [dim]{clean(status)}[/]", soft_wrap=True)
+        for name in ("relevant", "retrieved") if show_all else ():
             if case.get(name) is not None:
                 console.print(f"  [dim]{words[name]}[/] {clean(join_first(case[name]) or '—')}")
 

@@ -84,4 +84,19 @@ def test_repeated_question_is_printed_once(capsys: pytest.CaptureFixture[str]) -
     case_table = make_cases(case_id=["s:1"], status=["ok"], reason=[None], question=["Где столовая?"])
     print_cases(case_table, [3], 7, "en")
     output = capsys.readouterr().out
-    assert "Где столовая? ×3" in output and "3 of 7 cases" in output
+    assert "Где столовая? ×3" in output and output.startswith("3 of 7 cases shown.")
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_first_screen_of_cases_has_a_line_per_case(language: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = [f"s:{n}" for n in range(20)]
+    values = {"status": ["ok"] * 20, "reason": [None] * 20, "question": ["Где столовая?"] * 20}
+    case_table = make_cases(case_id=ids, **values, relevant=[["c1"]] * 20, retrieved=[["c2"]] * 20)
+    print_cases(case_table, [1] * 20, 20, language)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 21
+    assert lines[0] == {"en": "20 cases.", "ru": "Вопросов: 20."}[language]
+    print_cases(case_table, [1] * 20, 20, language, show_all=True)
+    assert len(capsys.readouterr().out.splitlines()) == 61
+    print_cases(case_table.slice(0, 0), [], 0, "en")
+    assert capsys.readouterr().out.startswith("No case matches.")

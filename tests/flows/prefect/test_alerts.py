@@ -123,13 +123,11 @@ def test_message_is_sent_when_night_falls_and_recovers(
     path, headers, first = messages[0]
     assert (path, headers["X-Key"], headers["Content-Type"]) == (f"/{SECRET}", SECRET, "application/json")
     assert {change["metric"] for change in first["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
-    assert first["text"].startswith(
-        "Nightly run over sample.\nWorse than the accepted evaluation: retrieval. hit_rate@1 1.000 → 0.000"
-    )
+    assert first["text"].startswith("[sample] Worse than the accepted evaluation: retrieval. hit_rate@1 1.000 → 0.000")
     assert "hit_rate@1 1.000 → 0.000 (−1.000): the questions are the same; answered worse −1.000" in first["text"]
     assert first["incident"] == messages[1][2]["incident"] == bad["evaluation_id"]
     closing_message = messages[1][2]
-    assert closing_message["text"] == f"Nightly run over sample.\nRecovered: retrieval.\n{closing_message['link']}"
+    assert closing_message["text"] == f"[sample] Recovered: retrieval.\n{closing_message['link']}"
     assert [(incident["what"], incident["evaluation_id"]) for incident in closing_message["incidents"]] == [
         ("closed", recovered["evaluation_id"])
     ]
@@ -152,9 +150,8 @@ def test_message_links_to_night(nights: Nights, home: Path, prefect_server: dict
 def test_bad_setting_gives_one_message_with_one_cause(nights: Nights) -> None:
     _, messages, _, open_tiers = nights
     message = messages[2][2]
-    head, failed, link = message["text"].splitlines()
-    assert head == "Nightly run over production."
-    assert failed.startswith("Failed: embeddings, retrieval, ")
+    failed, link = message["text"].splitlines()
+    assert failed.startswith("[production] Failed: the whole system, retrieval for real users, retrieval, ")
     assert failed.count("YARUS_SOURCE_URL") == 1
     assert "--resume" not in failed
     assert {incident["what"] for incident in message["incidents"]} == {"opened"}

@@ -158,11 +158,23 @@ def test_message_tells_each_cause_once() -> None:
         make_incident("closed", "tier3", anchor="tier3-1"),
     ]
     assert format_night("sample", night_incidents, "en").splitlines() == [
-        "Nightly run over sample.",
-        "Failed: retrieval, embeddings. Cause: OSError: the database is down",
+        "[sample] Failed: retrieval, embeddings. Cause: OSError: the database is down",
         "Worse than the accepted evaluation: generation. mrr 0.900 → 0.500.",
         "Failed: embeddings. Cause: OSError: the judge is down",
-        "Recovered: cache and dialogs, the whole system, the whole system on stored answers.",
+        "Recovered: the whole system, the whole system on stored answers, cache and dialogs.",
+    ]
+
+
+def test_message_begins_with_what_users_notice() -> None:
+    night_incidents = [
+        make_incident("opened", "tier0", verdict="regressed", why="silhouette_score 0.500 → 0.100."),
+        make_incident("closed", "tier1"),
+        make_incident("opened", "tier3", verdict="regressed", why="avg_e2e_score 0.900 → 0.500."),
+    ]
+    assert format_night("sample", night_incidents, "en").splitlines() == [
+        "[sample] Worse than the accepted evaluation: the whole system. avg_e2e_score 0.900 → 0.500.",
+        "Worse than the accepted evaluation: embeddings. silhouette_score 0.500 → 0.100.",
+        "Recovered: retrieval.",
     ]
 
 
