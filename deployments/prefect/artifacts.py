@@ -28,11 +28,11 @@ from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import LANGUAGES, texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation import number_format, result_files
 from yarus.tasks.evaluation import summary as report
 from yarus.tasks.evaluation.batches import artifact_key, name_flow_run, request_best_effort
-from yarus.tasks.evaluation.guidance import advise_next_step, lead_sentence, summary_sentence
+from yarus.tasks.evaluation.guidance import advise_next_step, certainty_sentence, lead_sentence, summary_sentence
 from yarus.tasks.evaluation.number_format import format_grade, format_plain_interval, format_rounded, metric_unit
 from yarus.tasks.evaluation.summary import EvaluationSummary, NightDocument, evaluations_with_metrics, has_metrics
 
@@ -92,7 +92,8 @@ def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, re
     """Return the verdict: the meaning of the numbers, the next step, changes, worst cases and the report."""
     words = texts("artifacts", language)
     problem = [changes["problem"][language]] if changes["problem"] else []
-    sentences = [summary_sentence(summary)[language], *problem, advise_next_step(summary)[0][language]]
+    answer = [summary_sentence(summary), certainty_sentence(summary)] if summary["state"] != "invalid" else []
+    sentences = [*(text[language] for text in answer if text), *problem, advise_next_step(summary)[0][language]]
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {told(summary['error'] or '', language)}.")
     parts = [" ".join(_end_sentence(text) for text in sentences)]
@@ -116,13 +117,20 @@ def tier_rows(night: NightDocument, changes: Sequence[Changes], language: str) -
             state = words.get(summary["state"], summary["state"])
             rows.append((tier, f"**{state}**", _escape(told(summary["error"] or "", language))))
             continue
-        for name in TIERS[summary["tier"]].headlines:
+        unmeasured: dict[str, list[str]] = {}
+        for name in shown_headlines(summary["tier"], summary["metrics"]):
             metric = summary["metrics"][name]
+            if metric["value"] is None:
+                unmeasured.setdefault(metric["reason"] or "", []).append(name)
+                continue
             label = (format_grade(metric) or {}).get(language, "")
             change = _format_change(name, tier_changes, words)
             counted = f"{metric['n_scored']} / {metric['n_total']}"
             interval = format_plain_interval(metric, partial(format_value, name))
             rows.append((tier, name, format_value(name, metric["value"]), interval, counted, label, change))
+            tier = ""
+        for reason, names in unmeasured.items():
+            rows.append((tier, ", ".join(names), "—", _escape(told(reason, language), MAX_REASON)))
             tier = ""
         if tier_changes["problem"]:
             rows.append(("", f"**{words['inconclusive']}**", _escape(tier_changes["problem"][language], MAX_REASON)))
