@@ -135,12 +135,18 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Initial language; default: YARUS_LANGUAGE.")
 @as_json
 def report(evaluations: tuple[str, ...], out: Path | None, language: "Language | None", as_json: bool) -> None:
-    """Write a self-contained HTML report and print its path.
+    """Write a self-contained HTML report; print its first sentence on stderr and its path on stdout.
 
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
-    from yarus.tasks.report.write import write_report
+    from yarus.tasks.config.settings import get_settings
+    from yarus.tasks.report.write import lead_of_report, write_report
 
     block_pandas_import()
-    path = write_report(open_database(), evaluations, out, language)
-    click.echo(format_json({"report": str(path)}) if as_json else path)  # the path alone, so that scripts can open it
+    engine = open_database()
+    path = write_report(engine, evaluations, out, language)
+    if as_json:
+        click.echo(format_json({"report": str(path)}))
+    else:
+        click.echo(lead_of_report(engine, evaluations)[language or get_settings().language], err=True)
+        click.echo(path)  # alone on stdout, so that scripts can open it

@@ -19,6 +19,7 @@ from yarus.tasks.comparison.trend import trend
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.findings.incomplete import has_one_label_per_question
 from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric
 from yarus.tasks.report import figures
 from yarus.tasks.report.bars import difference_bar
@@ -74,7 +75,8 @@ def comparison_view(entry: ReportEntry) -> Document | None:
         {
             "name": name,
             "headline": name in headlines,
-            "main": name in headlines or change["verdict"] in ("regressed", "changed"),
+            "main": name in (*headlines, *TIERS[entry.tier].also_shown)
+            or change["verdict"] in ("regressed", "changed"),
             "a": format_metric(name, change["a"]),
             "b": format_metric(name, change["b"]),
             "difference": format_metric(name, change["difference"], sign=True),
@@ -91,7 +93,7 @@ def comparison_view(entry: ReportEntry) -> Document | None:
     return view | {
         "explained": compared["explained"],
         "metrics": sorted(metrics, key=lambda metric: not metric["headline"]),
-        "unjudged": _unequally_judged_text(compared["unequally_judged"]),
+        "unjudged": _unequally_judged_text(compared),
         "filled": translations("comparison", "filled") if compared["b"]["system"].get("labels") == "filled" else None,
         "slices": _slice_views(compared["slices"], headlines[0]),
         "pack": _pack_pairs(entry, cases_by_list) if any(cases_by_list.values()) else None,
@@ -168,9 +170,11 @@ def _format_p(p: float | None, p_holm: float | None) -> str:
     return f"({text})" if p_holm is None else text
 
 
-def _unequally_judged_text(judged: Document | None) -> TranslatedText | None:
-    """Return a text about results that are judged to different extents, and the possible differences."""
-    if judged is None:
+def _unequally_judged_text(compared: Document) -> TranslatedText | None:
+    """Return a text about results that are judged to different extents; None if questions have one label each."""
+    judged = compared["unequally_judged"]
+    sides = ({name: row[side] for name, row in compared["metrics"].items()} for side in ("a", "b"))
+    if judged is None or all(has_one_label_per_question(values) for values in sides):
         return None
     bounds = ", ".join(
         f"{name} {format_metric(name, limits['low'], sign=True)} … {format_metric(name, limits['high'], sign=True)}"

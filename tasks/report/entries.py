@@ -18,7 +18,7 @@ from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import iterate_rows
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, STATUSES_BY_SEVERITY
 from yarus.tasks.config.texts import translations
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings import failures, showing
@@ -122,7 +122,8 @@ def entry_view(entry: ReportEntry) -> Document:
     changes = {
         name: change for name, change in entry.comparison.get("metrics", {}).items() if change["difference"] is not None
     }
-    names = [name for name in dict.fromkeys((*headlines, *summary["metrics"])) if name in summary["metrics"]]
+    first = shown_headlines(entry.tier, summary["metrics"])
+    names = [name for name in dict.fromkeys((*first, *summary["metrics"])) if name in summary["metrics"]]
     return {
         "key": entry.key,
         "id": entry.row["id"],
@@ -134,8 +135,7 @@ def entry_view(entry: ReportEntry) -> Document:
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _format_seconds(entry.row),
         "metrics": [
-            _metric_view(name, summary["metrics"][name], changes.get(name), is_headline=position < len(headlines))
-            for position, name in enumerate(names)
+            _metric_view(name, summary["metrics"][name], changes.get(name), is_headline=name in first) for name in names
         ],
         "strata": _stratum_views(summary.get("strata", {}), headlines),
         "statuses": _status_views(summary["statuses"], entry.cases),

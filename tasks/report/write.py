@@ -10,7 +10,10 @@ from sqlalchemy import Engine
 
 from yarus.db.errors import InputError
 from yarus.tasks.config.settings import Language, get_settings
+from yarus.tasks.config.texts import TranslatedText
+from yarus.tasks.evaluation.guidance import lead_sentence
 from yarus.tasks.evaluation.result_files import make_folder
+from yarus.tasks.evaluation.summary import read_summary
 from yarus.tasks.report.entries import ReportEntry, find_newest, load_entries
 from yarus.tasks.report.index import INDEX_NAME, INDEX_PATTERN, list_evaluations, render_index_page
 from yarus.tasks.report.render import render_report
@@ -44,6 +47,17 @@ def write_report(
     if target is None:
         write_index(engine, language=chosen_language)
     return path
+
+
+def lead_of_report(engine: Engine, evaluation_ids: Sequence[str] = ()) -> TranslatedText:
+    """Return the first sentence of a report: of the evaluations named, or of the newest.
+
+    Args:
+        engine: engine of Yarus's own database.
+        evaluation_ids: as for `write_report`.
+    """
+    names = list(evaluation_ids) or find_newest(engine)
+    return lead_sentence([read_summary(engine, name) for name in names])
 
 
 def write_index(engine: Engine, target: Path | None = None, language: Language | None = None) -> Path:

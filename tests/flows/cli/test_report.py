@@ -31,6 +31,7 @@ def test_report_prints_path_at_home(ids: list[str], home: Path) -> None:
     assert ran.exit_code == 0
     path = Path(ran.stdout.strip())
     assert path.parent == home / "reports"
+    assert ran.stderr.strip().count("\n") == 0 and ran.stderr.strip().endswith("."), "the answer, in a line"
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert (home / "reports" / "index.html").exists()
 

@@ -111,3 +111,22 @@ def test_sentences_are_empty_for_tiers_without_rankings() -> None:
         "incomplete": {"if_right": {"mrr": 0.9}, "questions": compare_labelled(SURE > 0.3)},
     }
     assert list(sentences(summary)) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "has_one"),
+    [
+        ({"hit_rate@10": 0.6, "recall@10": 0.6, "hit_rate@1": 0.4, "judged@1": 0.4}, True),  # as in SQuAD
+        ({"hit_rate@10": 0.6, "recall@10": 0.5, "hit_rate@1": 0.4, "judged@1": 0.4}, False),  # several labels
+        ({"hit_rate@10": 0.6, "recall@10": 0.6, "hit_rate@1": 0.4, "judged@1": 0.7}, False),  # irrelevant ones, too
+        ({"hit_rate@10": 0.0, "recall@10": 0.0, "hit_rate@1": 0.0, "judged@1": 0.0}, False),  # nothing was found
+        ({"hit_rate@10": 0.6}, False),
+    ],
+)
+def test_one_label_per_question_is_no_gap(values: dict[str, float | None], has_one: bool) -> None:
+    assert has_one_label_per_question(values) == has_one
+    metrics: Any = {name: {"value": value} for name, value in values.items()} | {"mrr": {"value": 0.5}}
+    metrics |= {"judged@10": {"value": 0.06}} | {name: {"value": None} for name in ("hit_rate@1", "ndcg@10")} | metrics
+    document = {"if_right": {"mrr": 0.9}, "questions": None}
+    warnings = list(sentences({"tier": "tier1", "metrics": metrics, "incomplete": document}))
+    assert bool(warnings) != has_one
