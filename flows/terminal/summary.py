@@ -280,6 +280,8 @@ def _list_interpretations(summary: EvaluationSummary, language: str) -> Iterator
         yield words["unsupported facts"].format(said=invented[language], id=summary["evaluation_id"])
     if summary["tier"] != "judge":
         return
+    if metrics and summary["state"] != "completed":  # else it is the answer
+        yield summary_sentence(summary)[language]
     for name in (name for name in metrics if name.startswith("bias_")):
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):

@@ -71,12 +71,12 @@ def comparison_view(entry: ReportEntry) -> Document | None:
     if is_invalid(compared):
         return view
     headlines = TIERS[entry.tier].headlines
+    first = (*headlines, *TIERS[entry.tier].also_shown)
     metrics = [
         {
             "name": name,
             "headline": name in headlines,
-            "main": name in (*headlines, *TIERS[entry.tier].also_shown)
-            or change["verdict"] in ("regressed", "changed"),
+            "main": name in first or change["verdict"] in ("regressed", "changed"),
             "a": format_metric(name, change["a"]),
             "b": format_metric(name, change["b"]),
             "difference": format_metric(name, change["difference"], sign=True),

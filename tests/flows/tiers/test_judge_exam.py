@@ -134,7 +134,8 @@ def test_useless_judge_is_named_and_not_graded(
     for language in ("en", "ru"):
         print_summary(answered, language)
         text = capsys.readouterr().out
-        lines = [line for line in text.splitlines() if "avg_faithfulness" in line or "avg_answer_relevance" in line]
+        rows = ("avg_faithfulness", "avg_answer_relevance")
+        lines = [line for line in text.splitlines() if line.strip().startswith(rows)]
         assert len(lines) == 2 and not any(GRADES.search(line) for line in lines)
         assert {"en": "Judge failed its exam", "ru": "Судья не сдал экзамен"}[language] in lines[0]
 

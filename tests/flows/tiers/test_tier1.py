@@ -119,7 +119,7 @@ def test_missed_cases_match_hit_rate(at_home: Path, by_fulltext: Document) -> No
 
 
 def test_show_prints_table_in_words(at_home: Path, by_fulltext: Document) -> None:
-    output = run_here("show", by_fulltext["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
+    output = run_here("show", by_fulltext["evaluation_id"], "--all", env={"YARUS_LANGUAGE": "en"}).out
     for words in (
         "hit_rate@10",
         "0.986",

@@ -23,6 +23,7 @@ from tests.support.evaluations import (
 from tests.support.llm_server import FakeLLMServer
 from yarus.db.errors import InputError
 from yarus.metrics.facts import facts
+from yarus.tasks.evaluation.guidance import finding_sentences
 from yarus.tasks.models.embedding.embedders import get_embedder
 from yarus.tasks.steps.failures import find_failure
 
@@ -139,8 +140,17 @@ def test_failure_of_case(changes: Document, failure: str | None) -> None:
     assert find_failure({**good, "e2e_score": 0.9, "faithfulness": 1.0, **changes}) == failure
 
 
-def test_show_prints_failures(yarus: CommandLine, night: dict[str, Document]) -> None:
+def test_show_says_nothing_of_quality_without_a_model(yarus: CommandLine, night: dict[str, Document]) -> None:
     output = yarus("show", night["tier3"]["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
+    assert output.strip().startswith("Quality was not measured: no language model judged.")
+    assert "as useful as the references" not in output and "Where answers fail first" not in output
+    assert len(output.splitlines()) <= 40
+
+
+def test_failures_are_told_where_a_model_judged(night: dict[str, Document]) -> None:
+    metrics = {name: metric | {"judge": "passed"} for name, metric in night["tier3"]["metrics"].items()}
+    summary: Any = night["tier3"] | {"metrics": metrics}
+    output = " ".join(sentence["en"] for sentence in finding_sentences(summary))
     assert f"retrieval missed {night['tier3']['failures']['counts']['retrieval']}" in output
     assert night["tier3"]["failures"]["fix_first"][0] in output
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from yarus.tasks.cases.table import make_cases
-from yarus.tasks.evaluation.findings.incomplete import find_incomplete_labels, sentences
+from yarus.tasks.evaluation.findings.incomplete import find_incomplete_labels, has_one_label_per_question, sentences
 from yarus.tasks.evaluation.findings_schema import LabelledQuestions
 
 N = 400
