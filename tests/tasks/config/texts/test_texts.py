@@ -13,6 +13,8 @@ import pytest
 from yarus.db.removal.retention import ERASED_NOTE
 from yarus.deployments.prefect.home_server import StopResult
 from yarus.deployments.upkeep.readiness import Missing
+from yarus.flows.terminal.differences.comparison import PROVEN_VERDICTS
+from yarus.flows.terminal.differences.gate import VERDICTS_BY_URGENCY
 from yarus.metrics.exam_kinds import KINDS as EXAM_KINDS
 from yarus.metrics.metric import GRADE_LADDERS
 from yarus.metrics.table import GOALS, METRICS
@@ -91,7 +93,8 @@ BY_TABLE: dict[str, set[str]] = {
     "night_message": {"failed", "invalid", "regressed", "closed"},
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED, gate.FILLED}
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
-    | {f"baseline {kind}" for kind in get_args(BaselineKind)},
+    | {f"baseline {kind}" for kind in get_args(BaselineKind)}
+    | {f"verdict {verdict}" for verdict in VERDICTS_BY_URGENCY},
     "lessons": {f"by {kind}" for kind in (*SLICES, "answer length")},
     "label_page": {f"asks {name}" for name, shape in SHAPES.items() if shape.form in ("score", "grade")}
     | {"asks rubric"},
@@ -102,7 +105,7 @@ BY_TABLE: dict[str, set[str]] = {
     | {f"by {unit}" for unit in get_args(Unit)}
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},
-    "comparison": VERDICTS,
+    "comparison": VERDICTS | {f"verdict {verdict}" for verdict in PROVEN_VERDICTS},
     "corpus": {*(f"kind {kind}" for kind in CHATTER), *(f"of which {name}" for name in ADVISED)},
     "slices": {*SLICES},
     "setting_names": SETTINGS,
