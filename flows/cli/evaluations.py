@@ -140,7 +140,7 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: "Language |
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
     from yarus.tasks.config.settings import get_settings
-    from yarus.tasks.report.write import lead_of_report, write_report
+    from yarus.tasks.report.write import compose_lead, write_report
 
     block_pandas_import()
     engine = open_database()
@@ -148,5 +148,5 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: "Language |
     if as_json:
         click.echo(format_json({"report": str(path)}))
     else:
-        click.echo(lead_of_report(engine, evaluations)[language or get_settings().language], err=True)
+        click.echo(compose_lead(engine, evaluations)[language or get_settings().language], err=True)
         click.echo(path)  # alone on stdout, so that scripts can open it

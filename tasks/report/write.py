@@ -49,7 +49,7 @@ def write_report(
     return path
 
 
-def lead_of_report(engine: Engine, evaluation_ids: Sequence[str] = ()) -> TranslatedText:
+def compose_lead(engine: Engine, evaluation_ids: Sequence[str] = ()) -> TranslatedText:
     """Return the first sentence of a report: of the evaluations named, or of the newest.
 
     Args:
