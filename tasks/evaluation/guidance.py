@@ -201,7 +201,7 @@ def certainty_sentence(summary: EvaluationSummary) -> TranslatedText | None:
     metric = summary["metrics"][main]
     interval = format_plain_interval(metric, partial(format_metric, main))
     parts = [_text("certainty", metric=main, interval=interval)]
-    if metric["judge"] not in (None, "passed") and summary["tier"] != "judge":  # the sentence on its exam says it there
+    if metric["judge"] not in (None, "passed") and summary["tier"] != "judge":  # there the sentence on the exam has it
         parts.append(_text("doubtful judge", {"standing": translations("standings", metric["judge"])}))
     return _joined(*parts[not interval :]) if parts[not interval :] else None
 

@@ -163,15 +163,15 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
 def has_one_label_per_question(values: Mapping[str, float | None]) -> bool:
     """Return whether metric values show that each question has one relevant label and no other.
 
-    Sets like SQuAD are labelled so on purpose; their unjudged results are no gap in the labels.
+    Sets like SQuAD are labelled so on purpose; their unjudged results do not mean that labels are missing.
 
     Args:
         values: metric -> mean over the questions.
     """
-    found, recalled, first, judged = (values.get(name) for name in ONE_LABEL_METRICS)
-    if not found or recalled is None or first is None or judged is None:
+    hit_rate, recall, first, judged = (values.get(name) for name in ONE_LABEL_METRICS)
+    if not hit_rate or recall is None or first is None or judged is None:
         return False
-    return math.isclose(found, recalled) and math.isclose(first, judged, abs_tol=1e-9)
+    return math.isclose(hit_rate, recall) and math.isclose(first, judged, abs_tol=1e-9)
 
 
 def _bounds(summary: Mapping[str, Any], document: Incomplete) -> str:

@@ -140,14 +140,14 @@ def test_failure_of_case(changes: Document, failure: str | None) -> None:
     assert find_failure({**good, "e2e_score": 0.9, "faithfulness": 1.0, **changes}) == failure
 
 
-def test_show_says_nothing_of_quality_without_a_model(yarus: CommandLine, night: dict[str, Document]) -> None:
+def test_show_omits_quality_without_a_model(yarus: CommandLine, night: dict[str, Document]) -> None:
     output = yarus("show", night["tier3"]["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
     assert output.strip().startswith("Quality was not measured: no language model judged.")
     assert "as useful as the references" not in output and "Where answers fail first" not in output
     assert len(output.splitlines()) <= 40
 
 
-def test_failures_are_told_where_a_model_judged(night: dict[str, Document]) -> None:
+def test_failures_are_named_if_a_model_judged(night: dict[str, Document]) -> None:
     metrics = {name: metric | {"judge": "passed"} for name, metric in night["tier3"]["metrics"].items()}
     summary: Any = night["tier3"] | {"metrics": metrics}
     output = " ".join(sentence["en"] for sentence in finding_sentences(summary))
