@@ -37,6 +37,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes
 hypothesis_settings.register_profile("thorough", deadline=None, derandomize=True, database=None, max_examples=100)
 hypothesis_settings.register_profile(EVERYDAY, hypothesis_settings.get_profile("thorough"), max_examples=25)
 hypothesis_settings.load_profile(EVERYDAY)
+if _locale := os.environ.pop("LC_ALL", ""):
+    os.environ["LANG"] = _locale
+os.environ["LC_MESSAGES"] = "ru_RU.UTF-8"  # most tests expect Russian; for English they set YARUS_LANGUAGE
+
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad"
 
 

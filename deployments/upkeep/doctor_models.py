@@ -30,7 +30,7 @@ def examine_model(name: RoleName) -> Iterator[Check]:
 async def _ask_model(name: RoleName) -> Check:
     settings = get_settings()
     prompt = prompts(settings)[PROMPTS_OF_ROLES[name]]
-    words = texts("doctor_question", settings.language)
+    words = texts("doctor_question", settings.text_language)
     example = {name: words[name] for name in ("question", "context", "answer")}
     call = Call(prompt, example)
     async with open_chat(name, settings) as model:  # without a store, to test whether the server answers now

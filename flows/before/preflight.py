@@ -191,7 +191,7 @@ def _check_system(chosen: Parameters) -> None:
     if isinstance(chosen, EmbeddingParameters):
         get_embedder_pair(chosen.embedder or settings.embedder, settings)
     if isinstance(chosen, AnswerParameters):
-        prompt_identity(chosen, settings.language)
+        prompt_identity(chosen, settings.text_language)
     if isinstance(chosen, Tier3) and get_system(chosen) not in ("local", RECORDED_SYSTEM):
         from yarus.tasks.systems.sut import check_system  # aiohttp, which local and recorded systems do not need
 

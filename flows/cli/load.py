@@ -171,7 +171,7 @@ def load_source(
 
     engine = database()
     with reporting_unreachable(engine):
-        report = fill(engine, name, rows, language=language or get_settings().language, origin=origin)
+        report = fill(engine, name, rows, language=language or get_settings().text_language, origin=origin)
     _print_report(report, as_json=as_json, command=command)
 
 
@@ -185,7 +185,7 @@ def load_recognised(recognised: "RecognisedSource", name: str, language: str | N
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import get_settings
 
-    (report,) = load_files(database(), name, [recognised], language=language or get_settings().language)
+    (report,) = load_files(database(), name, [recognised], language=language or get_settings().text_language)
     report.problems = list(dict.fromkeys([*recognised.notes, *report.problems]))
     if recognised.table is not None:
         report.problems += recognised.table.left_aside()

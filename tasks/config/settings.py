@@ -19,6 +19,7 @@ from yarus.db.errors import InputError, unknown
 from yarus.db.messages import Words
 from yarus.db.tables import JsonObject
 from yarus.tasks.config.factors import RerankerService
+from yarus.tasks.config.language import LOCALE_VARIABLES, locale_language
 from yarus.tasks.config.redaction import redact_urls_within
 from yarus.tasks.config.services import Price, require_public_address
 from yarus.tasks.config.validation import allowed_values_text, check_least_changes
@@ -175,7 +176,9 @@ class Settings(BaseSettings):
     mask_shown: bool | None = Field(
         None, description="people get them too; default: where the source is production, and in sheets for annotators"
     )
-    language: Language = "ru"
+    language: Language = Field(
+        default_factory=locale_language, description="of the output: ru or en; default: that of the locale"
+    )
     gate_file: Path | None = Field(None, description="gate that every finished evaluation is checked against")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
     server_idle_s: float = Field(
@@ -229,10 +232,24 @@ class Settings(BaseSettings):
             return self.results
         return str((Path(self.results).expanduser() if self.results else self.home / "results").absolute())
 
+    @property
+    def follows_locale(self) -> bool:
+        """Return whether YARUS_LANGUAGE is not set."""
+        return "language" not in self.model_fields_set
+
+    @property
+    def text_language(self) -> Language:
+        """Return the language of texts and prompts if a source has none: YARUS_LANGUAGE, else Russian.
+
+        It does not follow the locale: the same evaluation would be another one for another user.
+        """
+        return "ru" if self.follows_locale else self.language
+
     def public(self) -> dict[str, object]:
         """Return the settings without secrets, as stored with an evaluation."""
         secret_addresses = {"database_url", "source_url", "prefect_database_url", "alert_webhook"}
         values = self.model_dump(mode="json", exclude=secret_addresses, exclude_none=True)
+        values["language"] = self.text_language
         for name in ("database_url", "source_url"):
             secret_url: SecretStr | None = getattr(self, name)
             if secret_url is not None:
@@ -250,8 +267,9 @@ def get_settings() -> Settings:
         file = Path(".env").read_bytes()
     except OSError:
         file = b""
-    # Without a file only Yarus's variables and HOME (for ~) matter; a file may refer to any variable.
-    items = (item for item in os.environ.items() if file or item[0] == "HOME" or item[0].upper().startswith(ENV_PREFIX))
+    # Without a file only Yarus's variables, HOME (for ~) and the locale matter; a file may refer to any variable.
+    others = {"HOME", *LOCALE_VARIABLES}
+    items = (item for item in os.environ.items() if file or item[0] in others or item[0].upper().startswith(ENV_PREFIX))
     return _read_settings(frozenset(items), file)
 
 

@@ -113,7 +113,7 @@ class ChatClient:
         self._unsaved = asyncio.Semaphore(unsaved)
         self._store = CallStore(engine, self._workers, unsaved) if engine else None
         self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None, engine)
-        self._mask = partial(mask, key=load_own_key(), language=settings.language) if settings.mask_calls else None
+        self._mask = partial(mask, key=load_own_key(), language=settings.text_language) if settings.mask_calls else None
 
     def describe(self) -> str:
         """See `Model`."""

@@ -55,12 +55,12 @@ def inspect_database(url: str) -> list[FoundTable]:
     engine = read_only_engine(validate_url(url), timeout_s=get_settings().source_timeout_s)
     proposals: dict[str, DetectedColumns] = {}
     last_error: InputError | None = None
-    with snapshot(Source("production", "production", get_settings().language, engine, {})) as connection:
+    with snapshot(Source("production", "production", get_settings().text_language, engine, {})) as connection:
         for name, table in _read_tables(connection):
             names = [column.name for column in table.columns]
             if detect_columns(names, []).kind is None:
                 continue  # its rows are not read
-            single_table_source = Source("production", "production", get_settings().language, engine, {name: table})
+            single_table_source = Source("production", "production", get_settings().text_language, engine, {name: table})
             try:
                 proposals[name] = detect_columns(names, _sample_rows(single_table_source, table))
             except InputError as error:  # a privileged role may be refused

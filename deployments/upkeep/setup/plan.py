@@ -87,7 +87,10 @@ def plan_setup(
     if system:
         settings |= {"YARUS_SUT": system.address}
         settings |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
-    text_language = language or (detect_language(found_files) if found_files else get_settings().language)
+    configuration = get_settings()
+    text_language = language or (detect_language(found_files) if found_files else configuration.text_language)
+    if configuration.follows_locale and (source_url or text_language == "ru"):  # whatever the locale of the nightly run
+        settings["YARUS_LANGUAGE"] = text_language
     address = redact_urls(source_url) if source_url else None
     return (
         SetupResult("", text_language, found_files, address, tables, system, plan_settings(env, settings)),

@@ -1,4 +1,4 @@
-"""The language of the command line: Russian, or English if YARUS_LANGUAGE is `en`."""
+"""The language of the command line: YARUS_LANGUAGE, else that of the locale."""
 
 import copy
 import inspect
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from yarus.tasks.config.language import locale_language
+
 if TYPE_CHECKING:
     from yarus.db.messages import Words
 
@@ -19,16 +21,17 @@ HELP_OPTIONS = {"-h", "--help"}
 
 
 def get_language() -> str:
-    """Return the language that is set.
+    """Return the language of the output: YARUS_LANGUAGE, else that of the locale.
 
     It is read without the other settings: help must work even if one of them is wrong.
     """
     variables = {name.upper(): value for name, value in os.environ.items()}
-    if LANGUAGE_VARIABLE not in variables and Path(".env").is_file():
+    if not variables.get(LANGUAGE_VARIABLE) and Path(".env").is_file():
         from dotenv import dotenv_values
 
         variables |= {name.upper(): value or "" for name, value in dotenv_values(".env").items()}
-    return "en" if variables.get(LANGUAGE_VARIABLE) == "en" else "ru"
+    language = variables.get(LANGUAGE_VARIABLE, "")
+    return language if language in ("ru", "en") else locale_language()
 
 
 def translate(message: "str | Words | BaseException") -> str:

@@ -91,7 +91,7 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
     Raises:
         InputError: a user's file cannot be used.
     """
-    language = settings.language
+    language = settings.text_language
     repair = _read_own(language, "repair")
     repairs = _load_repairs(language)
     by_name = {name: Prompt(name, shape, _read_own(language, name), repairs[name]) for name, shape in SHAPES.items()}
