@@ -9,65 +9,46 @@ import click
 
 from yarus.db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from yarus.flows.cli import ProcessState
+from yarus.flows.cli.admin import admin
 from yarus.flows.cli.alerts import alerts
 from yarus.flows.cli.compare import compare, explain, trend
 from yarus.flows.cli.corpus import corpus
 from yarus.flows.cli.dataset import dataset
-from yarus.flows.cli.evaluations import cases, report, runs, show, tag
+from yarus.flows.cli.evaluations import cases, report, runs, show
 from yarus.flows.cli.export import export
 from yarus.flows.cli.gate import gate
 from yarus.flows.cli.init import init
+from yarus.flows.cli.judge import judge
 from yarus.flows.cli.load import load
-from yarus.flows.cli.prune import prune
 from yarus.flows.cli.run import demo, doctor, run
-from yarus.flows.cli.serve import label, serve, stop, view
+from yarus.flows.cli.serve import serve
 from yarus.flows.cli.shell import stopping
+from yarus.flows.cli.shell.command_group import CommandGroup
 from yarus.flows.cli.shell.language import format_usage_error, localize_cli, translate
-from yarus.flows.cli.sweep import examine, robustness, sweep
+from yarus.flows.cli.sweep import robustness, sweep
 from yarus.tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED_EXIT_CODE, force_exit_after
 
 GC_THRESHOLD = 100_000
 """New objects before Python looks for reference cycles; by default it does so hundreds of times during the imports."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help", "--help-all"]},
+    epilog="All commands: yarus --help-all. If something does not work: yarus doctor.",
+)
 @click.version_option(package_name="yarus")
 def cli() -> None:
-    """Tiered evaluation of retrieval-augmented question answering.
+    """Evaluate retrieval-augmented question answering.
 
-    Start with `yarus demo`; then bring your own log and pages by `yarus init`, and evaluate them with `yarus run tier1
-    --source NAME`.
+    Start with `yarus demo`. Then use your own questions and pages: `yarus init FILE…`, `yarus run tier1 --source NAME`.
     """
 
 
-for _command in (
-    demo,
-    init,
-    load,
-    run,
-    runs,
-    show,
-    tag,
-    compare,
-    explain,
-    cases,
-    doctor,
-    export,
-    dataset,
-    view,
-    serve,
-    stop,
-    trend,
-    gate,
-    report,
-    prune,
-    sweep,
-    robustness,
-    examine,
-    label,
-    corpus,
-    alerts,
-):
+for _command in (demo, init, load, run, show, cases, report, compare, gate, serve):
+    cli.add_command(_command)
+for _command in (doctor, runs, trend, explain, export, dataset, corpus, sweep, robustness, judge, alerts, admin):
+    _command.hidden = True  # shown by --help-all
     cli.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""Show the report pages of this machine in a browser until Ctrl-C: `yarus view`."""
+"""Show the report pages of this machine in a browser until Ctrl-C: `yarus serve --reports`."""
 
 import threading
 import webbrowser

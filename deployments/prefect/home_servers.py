@@ -39,7 +39,9 @@ def describe_server(home: Path) -> str:
     server = home_server.find_server(home)
     if server is None:
         return Words("no server runs; the next run starts one")
-    owner = Words("of `yarus serve`") if server.serving else Words("left by an earlier command; `yarus stop` ends it")
+    owner = (
+        Words("of `yarus serve`") if server.serving else Words("left by an earlier command; `yarus admin stop` ends it")
+    )
     return Words(
         "server {api} (process {pid}, {versions}), {whose}",
         api=server.api,

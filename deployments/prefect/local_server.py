@@ -175,7 +175,7 @@ def require_compatible(api: str, named: str | None = None, patience_s: float = 1
         return
     display_name = named or f"PREFECT_API_URL={redact_urls(api)}"
     way_out = (
-        Words("wait a moment and try again, or: yarus stop")
+        Words("wait a moment and try again, or: yarus admin stop")
         if named
         else Words("correct it, or unset it to have one started")
     )

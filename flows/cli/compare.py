@@ -21,12 +21,15 @@ from yarus.flows.cli import (
 @click.option("--source", help="Default: the source of the tier's newest evaluation.")
 @click.option(
     "--stratum",
+    hidden=True,
     help="Part of the log. real_users: all, confirmed (default), agreement, contradicted; tier3: follow_up.",
 )
 @click.option(
     "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Number of evaluations to show."
 )
-@click.option("--anchor", is_flag=True, help="Show the anchor: its answers never change, so only the judge changes.")
+@click.option(
+    "--anchor", is_flag=True, hidden=True, help="Show the anchor: its answers never change, so only the judge changes."
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only evaluations with this tag; repeatable.")
 @as_json
 def trend(
@@ -67,7 +70,12 @@ def trend(
     metavar="NAME",
     help="Show all slices by one of: topic page group length type answerable place turn.",
 )
-@click.option("--force", is_flag=True, help="Compare evaluations that are not comparable, too; the output is marked.")
+@click.option(
+    "--force",
+    is_flag=True,
+    hidden=True,
+    help="Compare evaluations that are not comparable, too; the output is marked.",
+)
 @click.option(
     "--format",
     "form",
@@ -128,7 +136,9 @@ def compare(
 @click.argument("a")
 @click.argument("b", required=False)
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Only this headline metric; repeatable.")
-@click.option("--force", is_flag=True, help="Explain evaluations that differ in more than their questions, too.")
+@click.option(
+    "--force", is_flag=True, hidden=True, help="Explain evaluations that differ in more than their questions, too."
+)
 @as_json
 def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_json: bool) -> None:
     """Explain why metrics changed from evaluation A (before) to B (after): other questions, or other answers.

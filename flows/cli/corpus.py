@@ -8,7 +8,9 @@ from yarus.flows.cli import as_json, print_document, warn_about_pseudonyms
 @click.command()
 @click.option("--source", default="sample", show_default=True, help="Source whose corpus and log are analysed.")
 @click.option("--evaluation", help="Evaluation whose rankings and outcomes are used; default: the source's newest.")
-@click.option("--points", type=click.IntRange(1), help="Maximum number of map points in --json; default: 50,000.")
+@click.option(
+    "--points", hidden=True, type=click.IntRange(1), help="Maximum number of map points in --json; default: 50,000."
+)
 @click.option("--limit", type=click.IntRange(1), help="Use only this many of the newest questions; default: all.")
 @as_json
 def corpus(source: str, evaluation: str | None, points: int | None, limit: int | None, as_json: bool) -> None:

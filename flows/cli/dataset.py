@@ -28,7 +28,7 @@ def dataset() -> None:
 @click.argument("name")
 @source
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of questions; every topic keeps its share.")
-@click.option("--seed", default=0, show_default=True, help="Random seed of the sample.")
+@click.option("--seed", default=0, show_default=True, hidden=True, help="Random seed of the sample.")
 @click.option("--since", metavar="DATE", help="Only questions asked at or after this time.")
 @click.option("--until", metavar="DATE", help="Only questions asked before this time.")
 @as_json
@@ -110,7 +110,7 @@ def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language:
 @click.option("--into", required=True, metavar="NAME", help="Source to write the questions to.")
 @click.option("--n", default=100, show_default=True, type=click.IntRange(1), help="Number of questions.")
 @click.option("--kinds", metavar="A,B", help="single, multi (two chunks), unanswerable; default: all, in equal shares.")
-@click.option("--seed", default=0, show_default=True, help="Random seed of the sample of chunks.")
+@click.option("--seed", default=0, show_default=True, hidden=True, help="Random seed of the sample of chunks.")
 @as_json
 def synthesize(as_json: bool, **options: Any) -> None:
     """Generate questions and answers from a source's chunks, and keep those that pass the checks.
@@ -146,7 +146,9 @@ def synthesize(as_json: bool, **options: Any) -> None:
 @dataset.command()
 @source
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of questions.")
-@click.option("--remake", is_flag=True, help="Regenerate existing nuggets, except those that people have edited.")
+@click.option(
+    "--remake", is_flag=True, hidden=True, help="Regenerate existing nuggets, except those that people have edited."
+)
 @as_json
 def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None:
     """Have the judge list what a good answer to each question must contain; edit it with export-annotation.
@@ -176,7 +178,7 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     help="Draw a random sample of N judged answers; their labels correct the judge's mean.",
 )
 @click.option("--metric", help="With --random: the judged mean to correct; default: the first of the evaluation.")
-@click.option("--seed", default=0, show_default=True, help="With --random: random seed of the draw.")
+@click.option("--seed", default=0, show_default=True, hidden=True, help="With --random: random seed of the draw.")
 @as_json
 def export_annotation(
     file: Path,

@@ -1,4 +1,4 @@
-"""`yarus runs`, `show`, `tag`, `cases` and `report`: list, show and label stored evaluations."""
+"""`yarus runs`, `show`, `cases` and `report`: list and show stored evaluations."""
 
 from itertools import islice
 from pathlib import Path
@@ -47,7 +47,10 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 @show_all
 @as_json
 def show(evaluation: str, show_all: bool, as_json: bool) -> None:
-    """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
+    """Show one evaluation.
+
+    EVALUATION is its id, the beginning or end of it, its name, or 'last'.
+    """
     from yarus.tasks.config.settings import get_settings
     from yarus.tasks.evaluation.summary import has_metrics, read_summary
 
@@ -66,40 +69,16 @@ def show(evaluation: str, show_all: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("evaluation")
-@click.option("--name", help="New name; an empty one removes the name.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; repeatable.")
-@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Remove a tag; repeatable.")
-@as_json
-def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
-    """Name an evaluation, or give it tags, also when it is finished; without options show them.
-
-    \b
-    yarus tag last --name "before release 2.1" --tag release
-    yarus tag "before release 2.1" --remove release
-    """
-    from yarus.db import journal
-    from yarus.tasks.evaluation.relabel import relabel_evaluation
-
-    engine = open_database()
-    row = journal.find_evaluation(engine, evaluation)
-    labels = relabel_evaluation(engine, row, name=name, add=parse_tags(tags), remove=parse_tags(removed))
-    if as_json:
-        click.echo(format_json(labels))
-        return
-    from yarus.flows.terminal.printing import clean
-    from yarus.tasks.evaluation.config import format_label
-
-    click.echo(" · ".join(filter(None, (labels["evaluation_id"], clean(format_label(labels))))))
-
-
-@click.command()
-@click.argument("evaluation")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Also != < <= > >= and ~ (contains); repeatable.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of cases to print.")
 @show_all
 @as_json
 def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, as_json: bool) -> None:
-    """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
+    """Show the cases of an evaluation.
+
+    \b
+    yarus cases last --where 'hit_rate@1=0'
+    """
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
     from yarus.tasks.cases.privacy import pseudonyms

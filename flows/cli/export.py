@@ -29,7 +29,9 @@ STORES: tuple["ScoreFormat", ...] = ("otlp", "langfuse")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--mlflow", "is_mlflow", is_flag=True, help="Log the evaluation as a run of MLflow tracking.")
 @click.option(
-    "--tracking-uri", help="Address of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
+    "--tracking-uri",
+    hidden=True,
+    help="Address of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI.",
 )
 @as_json
 def export(

@@ -19,7 +19,9 @@ from yarus.flows.cli.alerts import accept as accept_level
 @click.option(
     "--file", type=click.Path(path_type=Path), help="Gate file with the rules; default: gate.toml, if it exists."
 )
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML to this file.")
+@click.option(
+    "--junit", hidden=True, type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML to this file."
+)
 @click.option("--strict", is_flag=True, help="Exit with code 1 for inconclusive rules, too.")
 @show_all
 @as_json
@@ -33,9 +35,9 @@ def gate(
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """Check an evaluation against thresholds and a baseline: pass, fail, inconclusive or invalid.
+    """Check an evaluation against thresholds and a baseline.
 
-    The exit code is 1 for fail and invalid, and for inconclusive (too few cases to tell) only with --strict; else 0.
+    The result is pass, fail, inconclusive or invalid. The exit code is 1 for fail and invalid, and for inconclusive (too few cases to tell) only with --strict; else 0.
     Without a gate file, no headline metric of the tier may be worse than in the baseline: the evaluation that was
     accepted last, or the first of its kind. A failed release that is evaluated again fails again.
 

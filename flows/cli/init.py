@@ -27,9 +27,14 @@ DEFAULT_NAME = "helpdesk"
     "--map", "pairs", multiple=True, metavar="FIELD=COLUMN", help="Map a column that was not detected; repeatable."
 )
 @click.option(
-    "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
+    "--where",
+    "conditions",
+    multiple=True,
+    hidden=True,
+    metavar="COLUMN=VALUE",
+    help="Load only rows with this value; repeatable.",
 )
-@click.option("--encoding", metavar="NAME", help="Encoding of text files; default: detected.")
+@click.option("--encoding", metavar="NAME", hidden=True, help="Encoding of text files; default: detected.")
 @into_option
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: detected by script.")
 @click.option("--dry-run", is_flag=True, help="Print what would be loaded and written, and exit.")
@@ -48,7 +53,7 @@ def init(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set up your own data: questions and the pages of a knowledge base, or a database.
+    """Set up your own questions and pages, or your database.
 
     Files are tables (CSV, JSON, JSON Lines, YAML, Parquet, XLSX), traces, and folders of pages (Markdown, text, HTML,
     DOCX, PDF).

@@ -46,7 +46,7 @@ def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> 
 
 @load.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--split", help="File of judgements in DIR/qrels; default: test, or the only one.")
+@click.option("--split", hidden=True, help="File of judgements in DIR/qrels; default: test, or the only one.")
 @into_option
 @language_option
 @as_json
@@ -60,7 +60,9 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
 
 @load.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--kind", type=click.Choice(["questions", "chunks"]), help="Content of a row; default: detected.")
+@click.option(
+    "--kind", hidden=True, type=click.Choice(["questions", "chunks"]), help="Content of a row; default: detected."
+)
 @click.option(
     "--map",
     "pairs",
@@ -69,9 +71,14 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
     help="Name of a column in Yarus, and in the file; repeatable.",
 )
 @click.option(
-    "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
+    "--where",
+    "conditions",
+    multiple=True,
+    hidden=True,
+    metavar="COLUMN=VALUE",
+    help="Load only rows with this value; repeatable.",
 )
-@click.option("--encoding", metavar="NAME", help="Encoding of a text file; default: detected.")
+@click.option("--encoding", metavar="NAME", hidden=True, help="Encoding of a text file; default: detected.")
 @into_option
 @language_option
 @as_json

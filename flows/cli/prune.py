@@ -1,4 +1,4 @@
-"""`yarus prune`: remove old evaluations, or erase one user's questions."""
+"""`yarus admin prune`: remove old evaluations, or erase one user's questions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,10 +21,23 @@ AGE_OPTIONS = ("older_than", "keep_last", "gates", "with_calls", "everything")
 @click.option("--older-than", metavar="AGE", help="Remove evaluations older than this, such as 90d, 12w or 36h.")
 @click.option("--keep-last", type=click.IntRange(1), metavar="N", help="Keep the newest N of every tier and source.")
 @click.option(
-    "--gate", "gates", multiple=True, type=click.Path(path_type=Path), help="Gate file whose baselines are kept."
+    "--gate",
+    "gates",
+    multiple=True,
+    hidden=True,
+    type=click.Path(path_type=Path),
+    help="Gate file whose baselines are kept.",
 )
-@click.option("--calls", "with_calls", is_flag=True, help="Also remove model replies of that age, and unused vectors.")
-@click.option("--all", "everything", is_flag=True, help="Also remove the last completed one of a comparability key.")
+@click.option(
+    "--calls",
+    "with_calls",
+    is_flag=True,
+    hidden=True,
+    help="Also remove model replies of that age, and unused vectors.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, hidden=True, help="Also remove the last completed one of a comparability key."
+)
 @click.option("--user", metavar="USER_ID", help="Erase everything kept of this user's questions; needs --source.")
 @click.option("--source", help="Source where --user asked: a loaded one, or production, which is never written to.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and exit.")
@@ -34,8 +47,8 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
     """Remove old evaluations, or everything that is kept of one user's questions.
 
     \b
-    yarus prune --older-than 90d --keep-last 7 --dry-run
-    yarus prune --user 4711 --source production
+    yarus admin prune --older-than 90d --keep-last 7 --dry-run
+    yarus admin prune --user 4711 --source production
 
     Running evaluations, baselines pinned in a gate file and the last completed evaluation of a comparability key stay.
     """

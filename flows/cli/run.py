@@ -15,7 +15,12 @@ from yarus.flows.cli.shell.language import get_language, translate
 @click.option("--source", help="Where the questions come from; default: the bundled sample.")
 @click.option("--limit", type=int, help="Evaluate a seeded random sample of this many questions.")
 @click.option(
-    "--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Set any parameter of the tier; repeatable."
+    "--set",
+    "pairs",
+    multiple=True,
+    hidden=True,
+    metavar="PARAMETER=VALUE",
+    help="Set any parameter of the tier; repeatable.",
 )
 @click.option("--name", help="Name of the evaluation, for commands, reports and trends.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word that several evaluations share; repeatable.")
@@ -44,7 +49,9 @@ def run(
     level: int,
     **options: Any,
 ) -> None:
-    """Evaluate one tier; its other parameters follow as --parameter VALUE.
+    """Evaluate one tier, such as tier1.
+
+    Other parameters of the tier follow as --parameter VALUE.
 
     \b
     yarus run tier1 --source xquad_ru --retriever fulltext
@@ -74,7 +81,7 @@ def run(
 @as_json
 @add_verbosity_options
 def demo(show_all: bool, as_json: bool, level: int) -> None:
-    """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
+    """Evaluate the bundled sample, without a key, network or settings."""
     click.echo(
         translate(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True
     )

@@ -1,11 +1,10 @@
-"""`yarus sweep`, `robustness` and `examine`: compare systems, questions in other forms, and the judge with people."""
+"""`yarus sweep` and `robustness`: compare systems, and questions in other forms."""
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
-from yarus.flows.cli import add_verbosity_options, as_json, print_document, start_prefect_early
+from yarus.flows.cli import add_verbosity_options, as_json, print_document
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
@@ -24,8 +23,10 @@ TIERS_HELP = (
 @click.option("--tier", help="Tier that every arm evaluates: tier3 (default), tier1 or tier2.")
 @click.option("--sources", metavar="A,B", help="Sources with the same questions and different chunks.")
 @click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
-@click.option("--prompts", metavar="A,B", help="Files with the generator's prompt (tier2, tier3).")
-@click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
+@click.option("--prompts", hidden=True, metavar="A,B", help="Files with the generator's prompt (tier2, tier3).")
+@click.option(
+    "--judges", hidden=True, metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores."
+)
 @click.option("--embedders", metavar="A,B", help="lexical, sentence-transformers models, http(s)://…/v1#MODEL.")
 @click.option("--retrievers", metavar="A,B", help="dense, fulltext, hybrid, pgvector, a URL or module:function.")
 @click.option("--rerankers", metavar="A,B", help="none, a cross-encoder's name or folder, a URL or module:function.")
@@ -76,35 +77,6 @@ def robustness(as_json: bool, level: int, **options: Any) -> None:
 
     chosen = parse_parameters("robustness", {key: value for key, value in options.items() if value is not None}, (), ())
     _run("robustness", chosen, print_robustness, as_json=as_json, level=level)
-
-
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--scored", type=click.Path(path_type=Path), help="The same pairs with another judge's scores.")
-@click.option(
-    "--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Language of the prompts."
-)
-@click.option("--seed", default=0, show_default=True, help="Random seed of the intervals.")
-@as_json
-def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed: int, as_json: bool) -> None:
-    """Measure how far the judge agrees with people who compared the same pairs of answers.
-
-    FILE is a JSON list with one row per pair and person: instance_id, query, gt_answer, model1 and model2 with their
-    response. The labels correctness_label, completeness_label and overall_label (-2..2) rate the second answer.
-    The exam on your own questions is `yarus run judge`.
-
-    \b
-    yarus examine human_labeled_data.json
-    yarus examine human_labeled_data.json --scored baseline_ragchecker.json
-    """
-    start_prefect_early()
-    import asyncio
-
-    from yarus.flows.terminal.experiments import print_people
-    from yarus.tasks.comparison.experiments.people_pairs import compare_judge_with_people
-
-    result = asyncio.run(compare_judge_with_people(file, language, scored=scored, seed=seed))
-    print_document(result, print_people, as_json=as_json)
 
 
 def _run(name: str, chosen: Any, print_result: Any, *, as_json: bool, level: int) -> None:

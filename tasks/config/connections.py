@@ -50,7 +50,9 @@ def open_mapped_source(name: str, url: str | None, *, language: str | None = Non
     configuration = get_settings()
     source_tables = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
     engine = read_only_engine(url, timeout_s=configuration.source_timeout_s) if url else database()
-    return Source(name, "production" if url else "loaded", language or configuration.text_language, engine, source_tables)
+    return Source(
+        name, "production" if url else "loaded", language or configuration.text_language, engine, source_tables
+    )
 
 
 def should_retry_read(task: "Task[..., Any]", task_run: "TaskRun", state: "State[Any]") -> bool:

@@ -60,7 +60,9 @@ def inspect_database(url: str) -> list[FoundTable]:
             names = [column.name for column in table.columns]
             if detect_columns(names, []).kind is None:
                 continue  # its rows are not read
-            single_table_source = Source("production", "production", get_settings().text_language, engine, {name: table})
+            single_table_source = Source(
+                "production", "production", get_settings().text_language, engine, {name: table}
+            )
             try:
                 proposals[name] = detect_columns(names, _sample_rows(single_table_source, table))
             except InputError as error:  # a privileged role may be refused

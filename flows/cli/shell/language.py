@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from yarus.db.messages import Words
 
 LANGUAGE_VARIABLE = "YARUS_LANGUAGE"
-HELP_OPTIONS = {"-h", "--help"}
+ALL_OPTION = "--help-all"
+HELP_OPTIONS = {"-h", "--help", ALL_OPTION}
+COMPLETION_VARIABLE = "_YARUS_COMPLETE"
+"""Set by the shell when it completes a command line."""
 
 
 def get_language() -> str:
@@ -44,14 +47,19 @@ def translate(message: "str | Words | BaseException") -> str:
 def localize_cli(cli: click.Group, arguments: Sequence[str]) -> click.Command:
     """Return the command line to run; if its help is asked for, with the help in the chosen language."""
     _patch_click_messages()
-    group = cli.commands.get(arguments[0]) if len(arguments) == 1 else None
-    if arguments and not HELP_OPTIONS.intersection(arguments) and not isinstance(group, click.Group):
+    command: click.Command | None = cli
+    for name in arguments:
+        command = command.commands.get(name) if isinstance(command, click.Group) else None
+    if not HELP_OPTIONS.intersection(arguments) and not isinstance(command, click.Group):
         return cli
     return localize_command(cli, get_language(), arguments)
 
 
 def localize_command(command: click.Command, language: str, arguments: Sequence[str] = ()) -> click.Command:
-    """Return a copy of a command and its subcommands whose help is translated and never cut off."""
+    """Return a copy of a command and its subcommands whose help is translated and never cut off.
+
+    With --help-all, and to complete a command line, nothing is hidden.
+    """
     from yarus.tasks.config.texts.messages import translate_text
 
     copied = copy.copy(command)
@@ -62,17 +70,34 @@ def localize_command(command: click.Command, language: str, arguments: Sequence[
     copied.help, copied.short_help = "\n\n".join((first, *further)), first
     copied.options_metavar = translate_text("[OPTIONS]", language)
     copied.params = [_localize_parameter(parameter, language) for parameter in command.params]
+    copied.epilog = command.epilog and translate_text(command.epilog, language)
     copied._help_option = None  # click caches the first one, in whatever language it was made
     if isinstance(copied, click.Group) and isinstance(command, click.Group):
         copied.subcommand_metavar = translate_text("COMMAND [ARGS]...", language)
         copied.commands = {
             name: localize_command(subcommand, language, arguments) for name, subcommand in command.commands.items()
         }
-    if command.name == "run" and "run" in arguments:
+    tier_words = {"run": arguments, "exam": ["judge"]}.get(str(command.name), ())
+    if tier_words and command.name in arguments:
         from yarus.flows.cli.shell.tier_help import add_tier_help
 
-        add_tier_help(copied, arguments, language)
+        add_tier_help(copied, tier_words, language)
+    _show_or_count_hidden(copied, arguments, language)
     return copied
+
+
+def _show_or_count_hidden(command: click.Command, arguments: Sequence[str], language: str) -> None:
+    """Show the hidden options of a command if all are asked for, else add that there are some."""
+    from yarus.tasks.config.texts.messages import translate_text
+
+    hidden = [option for option in command.params if isinstance(option, click.Option) and option.hidden]
+    if ALL_OPTION in arguments or COMPLETION_VARIABLE in os.environ:
+        command.hidden = False
+        for option in hidden:
+            option.hidden = False
+    elif hidden:
+        hint = translate_text("Rarely used options: --help-all.", language)
+        command.epilog = "\n\n".join(filter(None, (command.epilog, hint)))
 
 
 def format_usage_error(error: click.ClickException) -> str:

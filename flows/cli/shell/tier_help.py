@@ -13,6 +13,10 @@ from yarus.tasks.config.texts.messages import translate_text
 
 OWN_COMMANDS = ("sweep", "robustness")
 """Flows that have their own commands."""
+EXPERT_PARAMETERS = {"seed", "runner", "confirms", "again", "anchor", "reuse_answers", "perturbation", "twins", "pool"}
+EXPERT_PARAMETERS |= {"context_perturbation", "distance", "vectors", "rerank_depth", "logprobs", "context_tokens"}
+EXPERT_PARAMETERS |= {"probes", "parallel"}
+"""Parameters that only --help-all shows."""
 WIDTH, COLUMN = 76, 16
 """Characters of a line, and of a tier's name in it."""
 TYPE_NAMES = {"integer": "INTEGER", "number": "FLOAT", "string": "TEXT"}
@@ -51,7 +55,8 @@ def _make_option(name: str, field: Mapping[str, Any], language: str) -> click.Op
     help_text = translate_description(field["description"], language)
     if default is not None:
         help_text += f" [{translate_text('default: {default}', language).format(default=default)}]"
-    return click.Option([f"--{name.replace('_', '-')}"], metavar=_format_values(field, language), help=help_text)
+    option, is_expert = f"--{name.replace('_', '-')}", name in EXPERT_PARAMETERS
+    return click.Option([option], metavar=_format_values(field, language), help=help_text, hidden=is_expert)
 
 
 def _format_values(field: Mapping[str, Any], language: str) -> str:
