@@ -119,8 +119,8 @@ def test_simultaneous_first_runs_share_a_server(fresh: CommandLine) -> None:
     assert postgresql.is_running(fresh.home)
     checks = {check["what"]: check["found"] for check in fresh("doctor", "--json").json}
     assert server.api in checks["prefect"]
-    assert "yarus stop" in checks["prefect"]
-    assert fresh("stop", "--json").json == {"prefect": "stopped", "postgresql": "stopped"}
+    assert "yarus admin stop" in checks["prefect"]
+    assert fresh("admin", "stop", "--json").json == {"prefect": "stopped", "postgresql": "stopped"}
     assert set(task_run_states(fresh.home)) <= FINAL
     assert servers(fresh.home) == []
 
@@ -188,7 +188,7 @@ def test_stop_ends_a_hanging_server(shared: CommandLine, monkeypatch: pytest.Mon
     assert server is not None
     psutil.Process(server.pid).suspend()
     monkeypatch.setattr(home_server, "STOP_S", 3.0)  # the length of the wait does not matter
-    assert run_here("stop", "--json", env={"YARUS_HOME": str(shared.home)}).json["prefect"] == "stopped"
+    assert run_here("admin", "stop", "--json", env={"YARUS_HOME": str(shared.home)}).json["prefect"] == "stopped"
     assert not psutil.pid_exists(server.pid) or psutil.Process(server.pid).status() == psutil.STATUS_ZOMBIE
 
 

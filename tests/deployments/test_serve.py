@@ -61,7 +61,7 @@ def test_serve_lists_runs_of_the_command_line(early: list[ForkedCommand], served
         assert run.code == 0, run.err
         assert served.run(run.json["flow_run_id"])["state_type"] == "COMPLETED"
     assert set(yarus("alerts", "apply", "--json").json["automations"].values()) == {"created"}
-    assert yarus("stop", "--json").json == {"prefect": "serving", "postgresql": "in use"}
+    assert yarus("admin", "stop", "--json").json == {"prefect": "serving", "postgresql": "in use"}
 
 
 def test_serve_prints_its_addresses(served: ServeProcess) -> None:

@@ -40,7 +40,7 @@ def test_ci_workflow_and_job_run_script_and_keep_home() -> None:
     steps = GITHUB["jobs"]["evaluate"]["steps"]
     commands = [step["run"] for step in steps if "run" in step]
     assert 'pip install "$EVALUATOR"' in commands and 'pip install "$EVALUATOR"' in GITLAB["evaluate"]["before_script"]
-    assert "bash eval/ci.sh" in commands and "yarus stop" in commands
+    assert "bash eval/ci.sh" in commands and "yarus admin stop" in commands
     caches = [step["with"] for step in steps if step.get("uses", "").startswith("actions/cache")]
     assert [cache["path"] for cache in caches] == [GITHUB["jobs"]["evaluate"]["env"]["YARUS_HOME"]] * 2
     assert [cache["key"].startswith(caches[0]["restore-keys"]) for cache in caches] == [True, True]

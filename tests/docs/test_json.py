@@ -102,7 +102,7 @@ def test_night_commands_print_declared_documents(ids: dict[str, str]) -> None:
     check_json("report", run_here("report", "--json").out)
     check_json("alerts list", run_here("alerts", "list", "--json").out)
     check_json("doctor", run_here("doctor", "--json").out)
-    check_json("prune", run_here("prune", "--older-than", "1h", "--dry-run", "--json").out)
+    check_json("admin prune", run_here("admin", "prune", "--older-than", "1h", "--dry-run", "--json").out)
     for tier in ("tier1", "tier2", "tier3", "nightly"):
         check_json("run TIER --dry-run", run_here("run", tier, "--dry-run", "--json").out)
 
@@ -148,5 +148,5 @@ def test_dataset_commands_print_declared_documents(ids: dict[str, str], tmp_path
     imported = run_here("dataset", "import-annotation", labels, "--annotator", "anna", "--json")
     check_json("dataset import-annotation", imported.out)
     check_json("export --to", run_here("export", ids["tier1"], "--to", str(tmp_path / "cases.csv"), "--json").out)
-    erased = run_here("prune", "--user", "nobody", "--source", "json_docs", "--dry-run", "--json")
-    check_json("prune --user", erased.out)
+    erased = run_here("admin", "prune", "--user", "nobody", "--source", "json_docs", "--dry-run", "--json")
+    check_json("admin prune --user", erased.out)

@@ -141,7 +141,7 @@ def run(python: str, bot: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         return finished.stdout
 
     yield run
-    run("yarus", "stop")
+    run("yarus", "admin", "stop")
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_commands_work(run: Run, demo: str, bot: Path) -> None:
     assert json.loads(run("yarus", "doctor", "--json"))
     assert "own" in run("yarus", "init", "own.csv", "--into", "own", "--yes")
     assert (bot / run("yarus", "report", "--out", "page.html").strip()).exists()
-    assert run("yarus", "label", "--plan", "avg_faithfulness", "--width", "0.2")
+    assert run("yarus", "judge", "plan", "avg_faithfulness", "--width", "0.2")
 
 
 def test_bot_with_same_package_names_answers(run: Run, answered: dict[str, Any]) -> None:

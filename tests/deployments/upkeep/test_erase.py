@@ -224,7 +224,7 @@ def test_erase_reports_files_of_another_home(
     stored: dict[str, Document], own_engine: Engine, clean_home: Path, yarus: CommandLine, variables: dict[str, str]
 ) -> None:
     moved = variables | {"YARUS_RESULTS": str(clean_home / "new"), "YARUS_LANGUAGE": "en"}
-    finished = yarus("prune", "--user", USER, "--source", "logged", "--yes", env=moved, ok=False)
+    finished = yarus("admin", "prune", "--user", USER, "--source", "logged", "--yes", env=moved, ok=False)
     assert finished.code == 1
     assert "not in YARUS_RESULTS" in finished.out
     assert "questions in the source" not in finished.out
@@ -268,7 +268,7 @@ def test_erase_removes_artifacts_of_prefect(
         return [page for page in page_texts if "logged_prefect" in page]
 
     assert any(MARK in page for page in read_pages())
-    words = ("prune", "--user", USER, "--source", "logged_prefect", "--json")
+    words = ("admin", "prune", "--user", USER, "--source", "logged_prefect", "--json")
     done = yarus(*words, "--yes", env=with_server).json
     assert (done["artifacts"], done["questions"], len(done["evaluations"])) == (1, 1, 1)
     assert not any(MARK in page for page in read_pages())

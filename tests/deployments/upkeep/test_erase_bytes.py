@@ -26,7 +26,7 @@ ESCAPED = re.compile(rb"\\+u([0-9a-fA-F]{4})")
 CODED = re.compile(rb"[A-Za-z0-9+/]{40,}={0,2}")
 """Base64: Prefect stores task results in it."""
 USER = "4711"
-ERASE = ("prune", "--user", USER, "--source", "logged", "--yes", "--json")
+ERASE = ("admin", "prune", "--user", USER, "--source", "logged", "--yes", "--json")
 
 # In one process with one server: a source, an evaluation, and a flow that puts a text wherever Prefect stores one:
 # parameters, names, log, state, result, event, artifact.

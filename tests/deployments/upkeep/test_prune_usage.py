@@ -1,4 +1,4 @@
-"""The options of `yarus prune`: valid ages, and what is refused before anything is removed."""
+"""The options of `yarus admin prune`: valid ages, and what is refused before anything is removed."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_age_rejects_other_texts(text: str) -> None:
     ],
 )
 def test_prune_refuses_invalid_options(at_home: Path, words: tuple[str, ...]) -> None:
-    finished = run_here("prune", *words)
+    finished = run_here("admin", "prune", *words)
     assert finished.code == 2
     assert finished.err.strip()
     assert "Traceback" not in finished.err

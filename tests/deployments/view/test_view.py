@@ -1,4 +1,4 @@
-"""`yarus view` in a browser: the list with two chosen evaluations, and pages that stay current."""
+"""`yarus serve --reports` in a browser: the list with two chosen evaluations, and pages that stay current."""
 
 import re
 import signal
@@ -27,7 +27,7 @@ PLANTED = "<img src=x onerror='window.planted = 1'>"
 
 
 class Viewed(NamedTuple):
-    """A running `yarus view`, its address, and the address that its browser opened."""
+    """A running `yarus serve --reports`, its address, and the address that its browser opened."""
 
     process: "subprocess.Popen[str]"
     address: str
@@ -59,12 +59,12 @@ def nights(journal_of: Engine, tmp_path_factory: pytest.TempPathFactory) -> list
 
 
 def start(home: Path, *words: str, browser: Path | None = None) -> Viewed:
-    """Start `yarus view` with a browser script that stores the address it is to open."""
+    """Start `yarus serve --reports` with a browser script that stores the address it is to open."""
     opened_file = home / "opened"
     opened_file.unlink(missing_ok=True)
     env = make_environment(home) | ({"BROWSER": f"{browser} %s &"} if browser else {})
     process = subprocess.Popen(
-        [sys.executable, "-m", "yarus", "view", "--port", "0", *words], env=env, cwd=home, text=True,
+        [sys.executable, "-m", "yarus", "serve", "--reports", "--port", "0", *words], env=env, cwd=home, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
@@ -191,7 +191,7 @@ def test_browser_is_started_with_a_one_time_token(browser: Browser, viewed: View
     second_page.context.close()
 
 
-@pytest.mark.slow("process: a second `yarus view`")
+@pytest.mark.slow("process: a second `yarus serve --reports`")
 def test_view_starts_with_requested_evaluations(browser: Browser, own_home: Path, nights: list[str]) -> None:
     viewed = start(own_home, "--no-browser", nights[0], nights[1])
     with entered(browser, viewed.address) as (_, page):
@@ -223,5 +223,5 @@ def test_requests_without_password_are_refused(viewed: Viewed, path: str) -> Non
 
 @pytest.mark.slow("browser: pages that are served")
 def test_view_rejects_unknown_evaluations(own_home: Path, nights: list[str]) -> None:
-    finished = run_here("view", "--no-browser", "nothing", env={"YARUS_HOME": str(own_home)})
+    finished = run_here("serve", "--reports", "--no-browser", "nothing", env={"YARUS_HOME": str(own_home)})
     assert (finished.code, "nothing" in finished.err, "Traceback" in finished.err) == (2, True, False)

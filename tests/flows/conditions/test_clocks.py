@@ -41,7 +41,7 @@ def test_evaluation_ends_after_start_when_clock_jumps(at_home: Path, tmp_path: P
         ("trend", "mrr", "--source", source),
         ("runs",),
         ("show", summary["evaluation_id"]),
-        ("prune", "--older-than", "1h", "--dry-run"),
+        ("admin", "prune", "--older-than", "1h", "--dry-run"),
     ):
         assert run_here(*words).code == 0
 

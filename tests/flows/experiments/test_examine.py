@@ -18,7 +18,7 @@ LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragche
 def test_agreement_matches_published_figures(at_home: Path) -> None:
     if not LABELLED.exists():
         pytest.skip(f"needs RAGChecker's files in {FOLDER}")
-    document = run_here("examine", str(LABELLED), "--scored", str(SCORED), "--json").json
+    document = run_here("judge", "agreement", str(LABELLED), "--scored", str(SCORED), "--json").json
     assert (document["pairs"], document["stand_in"]) == (280, True)
     people = {aspect: agreement["pearson"] for aspect, agreement in document["people"].items()}
     assert people == pytest.approx({"correctness": 0.637, "completeness": 0.719, "overall": 0.701}, abs=5e-4)
@@ -51,7 +51,7 @@ def row(number: int = 0, **more: Any) -> dict[str, Any]:
 def test_invalid_file_is_refused(at_home: Path, tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(content, encoding="utf-8")
-    result = run_here("examine", str(file), env=ENGLISH)
+    result = run_here("judge", "agreement", str(file), env=ENGLISH)
     assert result.code == 2
     assert says in result.err and str(file) in result.err
 
@@ -59,11 +59,11 @@ def test_invalid_file_is_refused(at_home: Path, tmp_path: Path, content: str, sa
 def test_single_pair_and_person_have_no_correlation(at_home: Path, tmp_path: Path) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps([row()]), encoding="utf-8")
-    document = run_here("examine", str(file), "--json").json
+    document = run_here("judge", "agreement", str(file), "--json").json
     assert document["people"] == {"correctness": None, "completeness": None, "overall": None}
     assert document["prompts"]["e2e_score"]["overall"]["pearson"] is None
     assert document["prompts"]["e2e_score"]["overall"]["accuracy"] == 1
-    output = run_here("examine", str(file))
+    output = run_here("judge", "agreement", str(file))
     assert output.code == 0
     assert "не языковая модель" in output.out or "No language model judged" in output.out
 

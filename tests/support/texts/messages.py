@@ -61,7 +61,7 @@ def find_help_texts() -> Iterator[MessageText]:
 
     for words, command in commands(cli):
         place = f"yarus {' '.join(words)} --help"
-        for paragraph in [*paragraphs(command.help or ""), *paragraphs(command.epilog or "")]:
+        for paragraph in paragraphs("\n\n".join(filter(None, (command.help, command.epilog)))):
             yield MessageText(paragraph, place)
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.help:

@@ -30,7 +30,7 @@ COMMANDS: tuple[tuple[str, set[str]], ...] = (
     ("gate {b} --baseline {a}", TABLES | {"rapidfuzz", "scipy"}),
     ("report {a} {b} --out report.html", TABLES | {"rapidfuzz", "scipy", "plotly"}),
     ("export {b} --to cases.csv --overwrite", TABLES),
-    ("prune --older-than 90000d --dry-run", TABLES),
+    ("admin prune --older-than 90000d --dry-run", TABLES),
     ("doctor", TABLES | {"rapidfuzz", "scipy"}),
 )
 EVERYDAY = ("runs", "show {b}")

@@ -60,8 +60,8 @@ def test_help_is_in_one_language(words: tuple[str, ...]) -> None:
 
 def test_refusal_does_not_change_help_language() -> None:
     for env, help_line in (({"YARUS_LANGUAGE": "ru"}, "Показать эту справку"), (ENGLISH, "Show this message")) * 2:
-        assert run_here("prune", "--no-such-option", env=env).code == 2
-        assert help_line in run_here("prune", "--help", env=env).out
+        assert run_here("admin", "prune", "--no-such-option", env=env).code == 2
+        assert help_line in run_here("admin", "prune", "--help", env=env).out
 
 
 def test_overview_sentences_are_not_cut() -> None:

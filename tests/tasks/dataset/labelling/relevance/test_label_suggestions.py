@@ -121,9 +121,9 @@ def test_label_between_command_prints_suggestions(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
     name = load(tmp_path, "between_said", [question(i) for i in range(8)], make_passages(25))
     ids = [evaluate("tier1", source=name, retriever=retriever)["evaluation_id"] for retriever in ("dense", "fulltext")]
-    printed = CliRunner().invoke(cli, ["label", "--between", *ids], catch_exceptions=False).stdout
+    printed = CliRunner().invoke(cli, ["judge", "label", "--between", *ids], catch_exceptions=False).stdout
     assert "unjudged result" in printed and "export-annotation" in printed
-    arguments = ["label", "--between", *ids, "--metric", "mrr", "--json"]
+    arguments = ["judge", "label", "--between", *ids, "--metric", "mrr", "--json"]
     document = json.loads(CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout)
     assert document["metric"] == "mrr" and document["unjudged"] >= len(document["results"]) > 0
 
@@ -138,5 +138,5 @@ def test_label_between_command_prints_suggestions(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_label_command_rejects_conflicting_options(arguments: list[str]) -> None:
-    result = CliRunner().invoke(cli, ["label", *arguments])
+    result = CliRunner().invoke(cli, ["judge", "label", *arguments])
     assert result.exit_code == 2 and "--" in result.stderr
