@@ -43,7 +43,7 @@ def postgresql() -> Iterator[str]:
             subprocess.run(command, user=user, cwd=home, check=True, stdout=subprocess.DEVNULL)
 
         port = find_free_port()
-        run("initdb", "--username=prefect", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        run("initdb", "--username=prefect", "--auth=trust", "--encoding=UTF8", "--lc-messages=C", "--no-sync")
         run("pg_ctl", "-w", "-l", f"{home}/log", "-o", f"-p {port} -h 127.0.0.1 -k ''", "start")
         try:
             yield f"postgresql+psycopg://prefect@127.0.0.1:{port}/postgres"

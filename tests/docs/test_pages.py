@@ -45,9 +45,9 @@ def find_problem(command: str) -> str | None:
             return f"no command {name}"
         current = subcommand
     options = {option for parameter in current.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    options |= {"--help", "-h", "--version"}
-    if current.name == "run" and remaining:
-        tier = remaining[0]
+    options |= {"--help", "--help-all", "-h", "--version"}
+    if current.name in ("run", "exam") and remaining:
+        tier = "judge" if current.name == "exam" else remaining[0]
         if tier not in FLOWS and not PLACEHOLDER.fullmatch(tier):
             return f"no tier {tier}"
         fields = [FLOWS[tier]] if tier in FLOWS else list(FLOWS.values())

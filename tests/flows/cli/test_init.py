@@ -16,6 +16,7 @@ from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
 from yarus.__main__ import cli, run_command_line
 from yarus.db.errors import InputError, ModelUnavailable
 from yarus.flows.cli.shell.command_schema import DOCUMENTS
+from yarus.tasks.config.settings import get_settings
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"
 NAMES = ["№", "Дата", "Пользователь", "Вопрос", "Ответ", "Ссылка", "Оценка", "Канал"]
@@ -105,10 +106,29 @@ def test_init_adds_settings_and_changes_none(service: FakeLLMServer) -> None:
     assert report["env"]["kept"] == ["YARUS_SUT_SERVICE__ANSWER"]
     lines = Path(".env").read_text().splitlines()
     assert lines[:2] == ["YARUS_SUT_LABEL=v1", "YARUS_SUT_SERVICE__ANSWER=text"]
-    assert lines[3:] == [f"YARUS_SUT={address}", "YARUS_SUT_SERVICE__URLS=result.sources[].url"]
+    assert lines[3:] == [
+        f"YARUS_SUT={address}", "YARUS_SUT_SERVICE__URLS=result.sources[].url", "YARUS_LANGUAGE=ru"
+    ]  # fmt: skip
     run_init("журнал.csv", "--into", "init_env", "--sut", address)
     assert Path(".env").read_text().splitlines() == lines
     assert len(service.requests) == 2  # one question each
+
+
+def test_init_keeps_russian_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_init("журнал.csv", "--into", "init_ru")
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    assert (Path(".env").read_text().splitlines()[-1], get_settings().language) == ("YARUS_LANGUAGE=ru", "ru")
+    report = run_init("журнал.csv", "--into", "init_ru")
+    assert (report["env"]["added"], report["env"]["kept"]) == ([], [])
+
+
+def test_init_writes_no_language_for_english_texts_or_chosen_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("log.csv").write_text("question,answer\nWhere is the library?,On the left.\n" * 3)
+    run_init("log.csv", "--into", "init_english")
+    monkeypatch.setenv("YARUS_LANGUAGE", "en")
+    report = run_init("журнал.csv", "--into", "init_chosen")
+    assert (report["env"]["added"], report["env"]["kept"]) == ([], [])
+    assert "YARUS_LANGUAGE" not in Path(".env").read_text()
 
 
 def test_init_creates_private_settings_file(service: FakeLLMServer) -> None:

@@ -1,5 +1,6 @@
 """Check the command line with bad input: exit code, a message with value, place and remedy, no traceback."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.support.command_line import (
 from yarus.__main__ import cli
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.sources import find_loaded_source
+from yarus.flows.cli.shell.command_group import RENAMED_COMMANDS
 
 # Arguments, variables, exit code, and words that the message must have.
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] = {
@@ -148,3 +150,75 @@ def test_commands_have_help() -> None:
     for name in names:
         assert results[name].code == 0
         assert "Использование:" in results[name].out
+
+
+FIRST_WEEK = ["demo", "init", "load", "run", "show", "cases", "report", "compare", "gate", "serve"]
+
+
+@pytest.mark.parametrize("language", ["ru", "en"])
+def test_help_shows_first_week_on_one_screen(monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run_here("--help", env={"YARUS_LANGUAGE": language}).out.splitlines()
+    start = lines.index({"ru": "Команды:", "en": "Commands:"}[language]) + 1
+    rows = lines[start : lines.index("", start)]
+    assert [row.split()[0] for row in rows] == FIRST_WEEK  # one line each
+    assert len(lines) <= 40
+    assert "yarus --help-all" in lines[-1]
+
+
+def test_help_all_lists_every_command_and_option() -> None:
+    overview = run_here("--help-all", env=ENGLISH).out
+    assert [name for name in cli.commands if f"\n  {name} " not in overview] == []
+    assert "--force" not in run_here("compare", "--help", env=ENGLISH).out
+    assert "Rarely used options: --help-all." in run_here("compare", "--help", env=ENGLISH).out
+    assert "--force" in run_here("compare", "--help-all", env=ENGLISH).out
+    assert "--anchor" not in run_here("run", "tier3", "--help", env=ENGLISH).out
+    assert "--anchor" in run_here("run", "tier3", "--help-all", env=ENGLISH).out
+    assert "--parallel" in run_here("judge", "exam", "--help-all", env=ENGLISH).out
+
+
+def test_hidden_commands_and_options_are_completed(home: Path) -> None:
+    def complete(words: str, index: int) -> str:
+        variables = {"_YARUS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
+        command = [sys.executable, "-m", "yarus"]
+        return subprocess.run(
+            command, env=make_environment(home) | variables, cwd=home, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert "plain,judge" in complete("yarus j", 1)
+    assert "plain,--force" in complete("yarus compare --f", 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("view last --port 0", "yarus serve --reports last --port 0"),
+        ("label --evaluation last", "yarus judge label --evaluation last"),
+        ("label --evaluation last --plan mrr --width 0.1", "yarus judge plan --evaluation last mrr --width 0.1"),
+        ("examine pairs.json --json", "yarus judge agreement pairs.json --json"),
+        ("prune --help", "yarus admin prune --help"),
+        ("stop", "yarus admin stop"),
+        ("tag last --name 'a b'", "yarus admin tag last --name 'a b'"),
+    ],
+)
+def test_old_command_is_refused_with_new_command_line(old: str, new: str) -> None:
+    result = run_here(*shlex.split(old), env=ENGLISH)
+    assert_refused(result, 2, (f"'yarus {old.split()[0]}' was renamed; run: {new}\n",))
+
+
+def test_renamed_commands_exist() -> None:
+    for old, new in RENAMED_COMMANDS.items():
+        assert old.split()[0] not in cli.commands
+        command: click.Command = cli
+        for word in new.split():
+            if isinstance(command, click.Group):
+                command = command.commands[word]
+            else:
+                assert word in [option for parameter in command.params for option in parameter.opts]
+
+
+def test_serve_refuses_options_that_it_would_ignore() -> None:
+    assert_refused(
+        run_here("serve", "last", "--source", "x", "--no-schedule", env=ENGLISH), 2, ("--no-schedule, --source",)
+    )
+    assert_refused(run_here("serve", "--port", "0", env=ENGLISH), 2, ("--reports",))

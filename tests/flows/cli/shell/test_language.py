@@ -1,4 +1,4 @@
-"""Check that commands print in one language: Russian, unless YARUS_LANGUAGE is `en`."""
+"""Check that commands print in one language: that of YARUS_LANGUAGE, else of the locale."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,12 @@ from tests.support.command_line import CLOSED, ENGLISH, CommandLine, run_here
 from tests.support.texts.messages import commands
 from yarus.__main__ import cli
 from yarus.db.tables import source
+from yarus.flows.cli.shell.language import get_language
+from yarus.tasks.config.language import LOCALE_VARIABLES
+from yarus.tasks.config.parameters import Tier2
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.evaluation.identity import judge_identity, measurement_settings
+from yarus.tasks.models.prompts import prompts
 
 NAMES = """
     agreement all answer answerable api auto baseline before bge bike bpref browser chunk chunkid chunks
@@ -50,7 +56,7 @@ def list_helps() -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("words", list_helps(), ids=" ".join)
 def test_help_is_in_one_language(words: tuple[str, ...]) -> None:
-    russian, english = (run_here(*words, "--help", env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
+    russian, english = (run_here(*words, "--help-all", env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
     assert (russian.code, english.code, russian.err, english.err) == (0, 0, "", "")
     names = {word for _, command in commands(cli) for word in (command.name or "").split("-")}
     assert find_english_words(russian.out) - names == set()
@@ -66,7 +72,7 @@ def test_refusal_does_not_change_help_language() -> None:
 
 def test_overview_sentences_are_not_cut() -> None:
     for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH):
-        overview = " ".join(run_here("--help", env=env).out.split())
+        overview = " ".join(run_here("--help-all", env=env).out.split())
         assert "..." not in overview.replace("[АРГУМЕНТЫ]...", "").replace("[ARGS]...", "")
         for name, command in cli.commands.items():
             assert f" {name} " in overview
@@ -79,7 +85,7 @@ def test_tier_help_shows_parameters_with_defaults(tier: str) -> None:
     """Check that each parameter has its description and default, as in the form."""
     from yarus.tasks.config.flow_parameters import FLOWS
 
-    help_text = " ".join(run_here("run", tier, "--help", env=ENGLISH).out.split())
+    help_text = " ".join(run_here("run", tier, "--help-all", env=ENGLISH).out.split())
     for name, field in FLOWS[tier].model_fields.items():
         position = help_text.index(f" --{name.replace('_', '-')} ")
         assert " ".join((field.description or "").split()) in help_text[position:], name
@@ -129,14 +135,64 @@ def test_error_is_in_one_language(at_home: Path, engine: Engine, name: str) -> N
     assert not re.search("[а-яё]", english.err)
 
 
-def test_language_is_russian_by_default(at_home: Path) -> None:
-    assert run_here("run", "tier11").err == "yarus: нет уровня 'tier11'; возможно, это 'tier1'?\n"
+LOCALES: dict[str, tuple[dict[str, str], str]] = {
+    "Russian": ({"LANG": "ru_RU.UTF-8"}, "ru"),
+    "English": ({"LANG": "en_US.UTF-8"}, "en"),
+    "another": ({"LANG": "de_DE.UTF-8"}, "en"),
+    "none": ({}, "en"),
+    "LC_MESSAGES before LANG": ({"LC_MESSAGES": "ru_RU", "LANG": "en_US.UTF-8"}, "ru"),
+    "LC_ALL before LC_MESSAGES": ({"LC_ALL": "C", "LC_MESSAGES": "ru_RU.UTF-8"}, "en"),
+    "an empty variable is not set": ({"LC_ALL": "", "LANG": "ru_RU.UTF-8"}, "ru"),
+    "YARUS_LANGUAGE before the locale": ({"YARUS_LANGUAGE": "en", "LC_ALL": "ru_RU.UTF-8"}, "en"),
+    "an empty YARUS_LANGUAGE is not set": ({"YARUS_LANGUAGE": "", "LC_ALL": "ru_RU.UTF-8"}, "ru"),
+}
+REFUSALS = {
+    "ru": "yarus: нет уровня 'tier11'; возможно, это 'tier1'?\n",
+    "en": "yarus: no tier 'tier11'; did you mean 'tier1'?\n",
+}
+
+
+def set_locale(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name in LOCALE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize("name", LOCALES)
+def test_language_follows_locale(at_home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    variables, language = LOCALES[name]
+    set_locale(monkeypatch, variables)
+    assert (get_language(), get_settings().language) == (language, language)
+    assert run_here("run", "tier11").err == REFUSALS[language]
+
+
+def test_env_file_sets_language(at_home: Path) -> None:
     (at_home / ".env").write_text("YARUS_LANGUAGE=en\n", encoding="utf-8")
     try:
-        assert run_here("run", "tier11").err == "yarus: no tier 'tier11'; did you mean 'tier1'?\n"
+        assert run_here("run", "tier11").err == REFUSALS["en"]
         assert run_here("run", "--help").out.startswith("Usage: yarus run [OPTIONS] TIER")
     finally:
         (at_home / ".env").unlink()
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(None, "ru"), ("", "ru"), ("en", "en"), ("ru", "ru")])
+def test_locale_does_not_change_prompts_or_stored_settings(
+    at_home: Path, monkeypatch: pytest.MonkeyPatch, chosen: str | None, expected: str
+) -> None:
+    """A home of before has no YARUS_LANGUAGE: its prompts, and what decides about resuming, stay Russian."""
+    prompt_digests, stored = [], []
+    for locale in ("ru_RU.UTF-8", "en_US.UTF-8", "C"):
+        set_locale(monkeypatch, {"LANG": locale} if chosen is None else {"LANG": locale, "YARUS_LANGUAGE": chosen})
+        settings = get_settings()
+        prompt_digests.append({name: prompt.digest for name, prompt in prompts(settings).items()})
+        stored.append(measurement_settings(settings.public()))
+    in_expected = prompts(get_settings().model_copy(update={"language": expected}))
+    assert prompt_digests == [{name: prompt.digest for name, prompt in in_expected.items()}] * 3
+    assert [values["language"] for values in stored] == [expected] * 3
+    assert stored[0] == stored[1] == stored[2]
+    wording = judge_identity(Tier2(), expected, ["faithfulness"])["prompts"]
+    assert wording == {"faithfulness": prompt_digests[0]["faithfulness"]}
 
 
 @pytest.fixture(scope="module")
