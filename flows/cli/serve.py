@@ -57,14 +57,14 @@ def serve(
     if not (reports or evaluations):
         _serve_all(host, PREFECT_PORT if port is None else port, report_port, schedule, source)
         return
-    given = [
+    unused = [
         option
         for name, option in PREFECT_OPTIONS.items()
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
-    if given:
+    if unused:
         raise click.UsageError(
-            Words("{options}: the report pages alone have no such option; remove it", options=", ".join(given))
+            Words("{options}: the report pages alone have no such option; remove it", options=", ".join(unused))
         )
     _serve_reports(evaluations, REPORTS_PORT if port is None else port, browser=browser)
 

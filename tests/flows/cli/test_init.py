@@ -122,7 +122,7 @@ def test_init_keeps_russian_whatever_the_locale(monkeypatch: pytest.MonkeyPatch)
     assert (report["env"]["added"], report["env"]["kept"]) == ([], [])
 
 
-def test_init_writes_no_language_for_english_texts_or_chosen_language(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_no_language_for_english_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("log.csv").write_text("question,answer\nWhere is the library?,On the left.\n" * 3)
     run_init("log.csv", "--into", "init_english")
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
