@@ -16,9 +16,9 @@ admin.add_command(prune)
 
 @admin.command()
 @click.argument("evaluation")
-@click.option("--name", help="What to call it from now on; an empty one takes the name away.")
+@click.option("--name", help="New name; an empty one removes the name.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; repeatable.")
-@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Take a tag away; repeatable.")
+@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Remove a tag; repeatable.")
 @as_json
 def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
     """Name an evaluation, or give it tags, also when it is finished; without options show them.

@@ -114,9 +114,10 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Initial language; default: YARUS_LANGUAGE.")
 @as_json
 def report(evaluations: tuple[str, ...], out: Path | None, language: "Language | None", as_json: bool) -> None:
-    """Write a self-contained HTML report; print its first sentence on stderr and its path on stdout.
+    """Write a self-contained HTML report.
 
-    Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
+    Prints its first sentence on stderr and its path on stdout. Without arguments it shows the newest evaluation of
+    every tier. Two of one tier are compared: yarus report ID ID.
     """
     from yarus.tasks.config.settings import get_settings
     from yarus.tasks.report.write import compose_lead, write_report

@@ -38,8 +38,9 @@ def gate(
     """Check an evaluation against thresholds and a baseline.
 
     The result is pass, fail, inconclusive or invalid. The exit code is 1 for fail and invalid, and for inconclusive
-    (too few cases to tell) only with --strict; else 0. Without a gate file, no headline metric of the tier may be worse than in the baseline: the evaluation that was
-    accepted last, or the first of its kind. A failed release that is evaluated again fails again.
+    (too few cases to tell) only with --strict; else 0. Without a gate file, no headline metric of the tier may be worse
+    than in the baseline: the evaluation that was accepted last, or the first of its kind. A failed release that is
+    evaluated again fails again.
 
     \b
     yarus gate last && deploy

@@ -14,13 +14,13 @@ from yarus.flows.cli.run import run
 
 @click.group()
 def judge() -> None:
-    """Find out how far the judge can be believed: exam, agreement with people, labels."""
+    """Test the judge: exam, agreement with people, labels."""
 
 
 exam = copy.copy(run)
 exam.name, exam.params = "exam", [parameter for parameter in run.params if parameter.name != "tier"]
 exam.callback = partial(run.callback or run, tier="judge")
-exam.help = """Examine the judge with right and damaged answers to your own questions, as `yarus run judge` does.
+exam.help = """Examine the judge with correct and wrong answers to your own questions, as `yarus run judge` does.
 
 \b
 yarus judge exam --source xquad_ru --exam 60
@@ -31,15 +31,17 @@ judge.add_command(exam)
 @judge.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--scored", type=click.Path(path_type=Path), help="The same pairs with another judge's scores.")
-@click.option("--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Of the prompts.")
-@click.option("--seed", default=0, show_default=True, hidden=True, help="Of the intervals.")
+@click.option(
+    "--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Language of the prompts."
+)
+@click.option("--seed", default=0, show_default=True, hidden=True, help="Random seed of the intervals.")
 @as_json
 def agreement(file: Path, scored: Path | None, language: Literal["ru", "en"], seed: int, as_json: bool) -> None:
-    """Compare the judge with people who compared the same pairs of answers.
+    """Measure the agreement of the judge with people who compared the same pairs of answers.
 
-    FILE is a list in JSON with a row for each pair and person: instance_id, query, gt_answer, model1 and model2 with
-    their response, and correctness_label, completeness_label, overall_label, -2..2: how much better the second one is.
-    The exam on your own questions is `yarus judge exam`.
+    FILE is a JSON list with one row per pair and person: instance_id, query, gt_answer, model1 and model2 with their
+    response. The labels correctness_label, completeness_label and overall_label (-2..2) rate the second answer. The
+    exam on your own questions is `yarus judge exam`.
 
     \b
     yarus judge agreement human_labeled_data.json
@@ -63,12 +65,12 @@ def agreement(file: Path, scored: Path | None, language: Literal["ru", "en"], se
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Width of the interval.",
 )
-@click.option("--evaluation", metavar="E", default="last", show_default=True, help="Evaluation whose answers it is of.")
+@click.option("--evaluation", metavar="E", default="last", show_default=True, help="Evaluation with the answers.")
 @as_json
 def plan(metric: str | None, width: float, evaluation: str, as_json: bool) -> None:
     """Print how many labels an interval of --width needs for a judged mean.
 
-    METRIC is the first of the evaluation unless given.
+    METRIC is a judged mean; default: the first of the evaluation.
 
     \b
     yarus judge plan avg_faithfulness --width 0.1
@@ -85,14 +87,14 @@ def plan(metric: str | None, width: float, evaluation: str, as_json: bool) -> No
 
 @judge.command()
 @click.option("--evaluation", metavar="E", help="Evaluation whose answers are labelled; default: choose on the page.")
-@click.option("--relevance", is_flag=True, help="Label results, of an evaluation whose labels a judge has filled up.")
+@click.option("--relevance", is_flag=True, help="Label results of an evaluation with --labels filled.")
 @click.option("--metric", help="Judged mean to correct; default: choose on the page, or the first of --evaluation.")
 @click.option("--port", default=4281, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0: any free one.")
 @click.option(
     "--between",
     nargs=2,
     metavar="A B",
-    help="Print the results on which the ranking of two evaluations' systems depends most, and exit.",
+    help="List the results whose relevance affects the comparison of A and B most, and exit.",
 )
 @as_json
 def label(
@@ -103,7 +105,7 @@ def label(
     between: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
-    """Label judged answers, or results, on a page of this machine, until Ctrl-C; labels correct what the judge says.
+    """Label judged answers, or results, on a page of this machine, until Ctrl-C; labels correct the judge's means.
 
     \b
     yarus judge label
@@ -114,7 +116,7 @@ def label(
     if relevance and metric:
         raise click.UsageError(Words("--relevance is about results: it cannot be combined with --metric"))
     if between and (relevance or evaluation):
-        raise click.UsageError(Words("--between A B stands alone, but for --metric"))
+        raise click.UsageError(Words("--between A B can be combined only with --metric"))
     if as_json and not between:
         raise click.UsageError(Words("--json needs --between"))
     if between:

@@ -21,7 +21,9 @@ def print_plan(setup: SetupResult, language: str) -> None:
     words, console = texts("init", language), make_console()
     sizes = {"n": len(setup.files), "tables": len(setup.tables), "source": setup.source}
     console.print(words["answer"].format(**sizes), style="bold", soft_wrap=True)
-    if n_doubtful := sum(len(part.doubtful) for part in (*setup.files, *setup.tables)):
+    if n_doubtful := sum(len(file.doubtful) for file in setup.files) + sum(
+        len(table.doubtful) for table in setup.tables
+    ):
         console.print(words["answer doubtful"].format(n=n_doubtful), style="bold yellow", soft_wrap=True)
     for file in setup.files:
         _print_file(file, setup.source, language)
