@@ -104,12 +104,12 @@ def harden_connection(connection: "psycopg.Connection[Any]") -> None:
         connection.execute(HARDENING_QUERY)
         shadow = connection.execute(SHADOWING_QUERY, {"path": path}).fetchone()
         if shadow is not None or "pg_catalog" in path[1:]:
-            code = (
+            objects = (
                 shadow[0]
                 if shadow
                 else Words("schemas before pg_catalog in the search_path ({path})", path=", ".join(path))
             )
-            raise _refusal(row[0], Words("statements could reach {what}, which another role has made", what=code))
+            raise _refusal(row[0], Words("statements could reach {what}, which another role has made", what=objects))
     connection.commit()
 
 

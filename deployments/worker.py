@@ -33,8 +33,8 @@ class FlowRunJob(ProcessJobConfiguration):
         entrypoint = deployment and deployment.entrypoint
         if entrypoint not in variables or deployment.pull_steps:
             raise ValueError(f"{entrypoint!r} is not a deployment in prefect.yaml; `yarus serve` runs only those")
-        job = variables[entrypoint]
-        self.command, self.env, self.working_dir = None, dict(job["env"]), Path(job["working_dir"])
+        job_variables = variables[entrypoint]
+        self.command, self.env, self.working_dir = None, dict(job_variables["env"]), Path(job_variables["working_dir"])
         super().prepare_for_flow_run(flow_run, deployment, *rest, **named)
 
 

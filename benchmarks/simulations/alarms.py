@@ -169,9 +169,10 @@ def _false_alarms(world: World, seed: int, years: int) -> float:
 
 def _detect(world: World, kind: Kind, seed: list[int], lasts: int = LASTS) -> tuple[int | None, bool]:
     """Return the night of a loss in which it is detected, from 0, and whether it seems to be over (it never is)."""
-    alarms, ends = find_incidents(simulate_nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind))
+    nights = simulate_nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind)
+    alarms, closed_nights = find_incidents(nights)
     detected = next((night for night in alarms if night >= CALM), None)
-    return (None, False) if detected is None else (detected - CALM, any(night > detected for night in ends))
+    return (None, False) if detected is None else (detected - CALM, any(night > detected for night in closed_nights))
 
 
 def find_incidents(nights: list[NightlyValue]) -> tuple[list[int], list[int]]:

@@ -82,8 +82,8 @@ def claims(effort: float) -> Iterator[Claim]:
             is_detected = judge.blind_to is not None and judge.blind_to in exam[PROMPT]["blind_to"]
             outcomes["blind" if is_detected else exam[PROMPT]["outcome"]] += 1
             for part in PARTS:
-                _, least, most = values[f"exam_{part}_{PROMPT}"]
-                n_covered[part] += least is not None and most is not None and least <= getattr(judge, part) <= most
+                _, lower, upper = values[f"exam_{part}_{PROMPT}"]
+                n_covered[part] += lower is not None and upper is not None and lower <= getattr(judge, part) <= upper
         low = 0.95 if judge.outcome != "chance" else 0.93
         yield Claim(f"{name}: called {judge.outcome}", low, 1, outcomes[judge.outcome] / times, times)
         if judge.outcome in ("chance", "length", "constant"):
@@ -168,10 +168,10 @@ def _papers() -> list[Paper]:
         for name in ("question_answer", "annotation", "chunk")
     }
     subjects = []
-    for key, entry in rows["annotation"].items():
-        chunks = [rows["chunk"][chunk]["text"] for chunk in entry["relevant_chunk_ids"] or {} if chunk in rows["chunk"]]
-        if chunks and entry["ground_truth_answer"]:
-            question, page = rows["question_answer"][key]["question"], (entry["relevant_urls"] or [None])[0]
-            subjects.append(ExaminedQuestion(key, question, "\n\n".join(chunks), entry["ground_truth_answer"], page))
+    for key, row in rows["annotation"].items():
+        chunks = [rows["chunk"][chunk]["text"] for chunk in row["relevant_chunk_ids"] or {} if chunk in rows["chunk"]]
+        if chunks and row["ground_truth_answer"]:
+            question, page = rows["question_answer"][key]["question"], (row["relevant_urls"] or [None])[0]
+            subjects.append(ExaminedQuestion(key, question, "\n\n".join(chunks), row["ground_truth_answer"], page))
     other_answers = [AnsweredQuestion(s.reference or "", s.page, s.question, s.question_id) for s in subjects]
     return papers(subjects, other_answers, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)

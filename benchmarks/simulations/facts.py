@@ -17,10 +17,11 @@ def claims(effort: float) -> Iterator[Claim]:
         for kind in PLACES:
             mutants = plant_errors(originals, kind, round(PLANTED * effort))
             if mutants:
-                flagged = unsupported([case.text for case in mutants], [case.sentence.paragraph for case in mutants])
+                texts = [mutant.text for mutant in mutants]
+                flagged = unsupported(texts, [mutant.sentence.paragraph for mutant in mutants])
                 hits = [
-                    any(fact.start < case.end and case.start < fact.end for fact in errors or ())
-                    for case, errors in zip(mutants, flagged, strict=True)
+                    any(fact.start < mutant.end and mutant.start < fact.end for fact in errors or ())
+                    for mutant, errors in zip(mutants, flagged, strict=True)
                 ]
                 yield share_claim(f"{NAMES[corpus]}: one {kind} changed, found", 0.99, 1, hits)
         untouched = [(sentence.text, sentence.paragraph) for sentence in originals if facts(sentence.text)]

@@ -77,8 +77,8 @@ def claims(effort: float) -> Iterator[Claim]:
         description = f"{weakness.what} {weakness.probability:g}"
         covers = [_contains(value, weakness.probability) for value, _ in evaluations]
         yield share_claim(f"{description}: interval holds it", 0.95, 1, covers)
-        yield share_claim(f"{description}: done, and seen", 0.99, 1, [seen for done, seen in rows if done])
-        yield share_claim(f"{description}: not done, but called so", 0, 0.01, [seen for done, seen in rows if not done])
+        yield share_claim(f"{description}: done, and seen", 0.99, 1, [hit for weak, hit in rows if weak])
+        yield share_claim(f"{description}: not done, but called so", 0, 0.01, [hit for weak, hit in rows if not weak])
     for probability in sorted({weakness.probability for weakness in WEAKNESSES}):
         yield _by_coin(probability, round(COINS * effort))
 

@@ -132,8 +132,10 @@ def _row_assertions(row: Record) -> list[Mapping[str, Any]]:
 
 def _find_references(row: Record) -> list[str]:
     """Return the references among the assertions of a row: texts and numbers; one assertion may list several."""
-    expected = [entry.get("value") for entry in _row_assertions(row) if entry.get("type") in REFERENCE_ASSERTIONS]
-    values = [value for item in expected for value in (item if isinstance(item, list) else [item])]
+    expected = [
+        assertion.get("value") for assertion in _row_assertions(row) if assertion.get("type") in REFERENCE_ASSERTIONS
+    ]
+    values = [value for listed in expected for value in (listed if isinstance(listed, list) else [listed])]
     return [value if isinstance(value, str) else json.dumps(value) for value in values if isinstance(value, SCALAR)]
 
 
@@ -142,7 +144,8 @@ def _add_test_reference(row: Record) -> Record:
 
 
 def _remarks_on_test(row: Record) -> Remarks:
-    return {} if _find_references(row) else _remarks_on_assertions(entry.get("type") for entry in _row_assertions(row))
+    types = (assertion.get("type") for assertion in _row_assertions(row))
+    return {} if _find_references(row) else _remarks_on_assertions(types)
 
 
 def _parse_expectations(row: Record) -> list[tuple[str, str]]:

@@ -110,16 +110,16 @@ def delete_last_label(engine: Engine, evaluation_id: str, metric: str, annotator
         The deleted label; None if there was none.
     """
     columns = label.c
-    condition = (columns.evaluation_id == evaluation_id) & (columns.metric == metric) & (columns.annotator == annotator)
+    is_own = (columns.evaluation_id == evaluation_id) & (columns.metric == metric) & (columns.annotator == annotator)
     newest = (
         select(columns.case_id, columns.result)
-        .where(condition)
+        .where(is_own)
         .order_by(columns.at.desc(), columns.case_id, columns.result)
         .limit(1)
     )
     with reporting_unreachable(engine), engine.begin() as connection:
         row = connection.execute(
-            delete(label).where(condition, tuple_(columns.case_id, columns.result).in_(newest)).returning(*_COLUMNS)
+            delete(label).where(is_own, tuple_(columns.case_id, columns.result).in_(newest)).returning(*_COLUMNS)
         ).first()
     return Label(*row) if row else None
 

@@ -20,8 +20,8 @@ def load_profile(engine: Engine, address: str, model: str) -> JsonObject | None:
     """
     columns = server_profile.c
     with reporting_unreachable(engine), engine.connect() as connection:
-        fresh = columns.learnt_at > func.now() - PROFILE_LIFETIME
-        return connection.scalar(select(columns.takes).where(columns.address == address, columns.model == model, fresh))
+        profile = select(columns.takes).where(columns.address == address, columns.model == model)
+        return connection.scalar(profile.where(columns.learnt_at > func.now() - PROFILE_LIFETIME))
 
 
 def save_profile(engine: Engine, address: str, model: str, takes: JsonObject) -> None:

@@ -45,11 +45,12 @@ def _answers_source(table: FromClause) -> ColumnElement[Any]:
 
     The histories of anchors and of the system are separate.
     """
-    base = evaluation.alias()
-    reused = func.coalesce(table.c.parameters["anchor"].astext, table.c.parameters["reuse_answers"].astext)
+    reused_evaluation = evaluation.alias()
+    reused_id = func.coalesce(table.c.parameters["anchor"].astext, table.c.parameters["reuse_answers"].astext)
     # One that failed before reading them has only the name of its source, which may have reused answers itself.
-    origin = select(func.coalesce(config_value("answers_of", table=base).astext, base.c.id)).where(base.c.id == reused)
-    return func.coalesce(config_value("answers_of", table=table).astext, origin.scalar_subquery(), reused)
+    answers_of = config_value("answers_of", table=reused_evaluation).astext
+    origin = select(func.coalesce(answers_of, reused_evaluation.c.id)).where(reused_evaluation.c.id == reused_id)
+    return func.coalesce(config_value("answers_of", table=table).astext, origin.scalar_subquery(), reused_id)
 
 
 ANSWERS_OF = _answers_source(evaluation).label("answers_of")

@@ -88,7 +88,7 @@ def plan_pruning(
         InputError: a gate file cannot be read, or pins an evaluation that does not exist.
     """
     before = datetime.now(UTC) - (older_than or timedelta())
-    home, shared = _list_work_folders()  # before the rows are read: the row of an evaluation exists before its folder
+    own, shared = _list_work_folders()  # before the rows are read: the row of an evaluation exists before its folder
     rows = retention.read_evaluations(engine)
     files = [*gates, *filter(None, [get_settings().gate_file])]
     pinned = {
@@ -105,17 +105,17 @@ def plan_pruning(
         "anchor": {journal.non_live_marks(row).get("anchor") for row in rows},
     }
     old = [row for row in rows if row["started_at"] < before]
-    kept = {reason: sum(row["id"] in ids for row in old) for reason, ids in ids_by_reason.items()}
+    n_by_reason = {reason: sum(row["id"] in ids for row in old) for reason, ids in ids_by_reason.items()}
     to_remove = [row for row in old if not any(row["id"] in ids for ids in ids_by_reason.values())]
     removed = {row["id"] for row in to_remove}
     needed = {row["id"] for row in rows if row["id"] not in removed and row["state"] not in journal.FINISHED_STATES}
-    stale = sorted((home | shared & {row["id"] for row in rows}) - needed)
+    stale = sorted((own | shared & {row["id"] for row in rows}) - needed)
     root = get_settings().results_root
     outside = [row for row in to_remove if not is_in_results(row, root)]
     outside_ids = {row["id"] for row in outside}
     return PruningPlan(
         [row for row in to_remove if row["id"] not in outside_ids],
-        {reason: n for reason, n in kept.items() if n},
+        {reason: n for reason, n in n_by_reason.items() if n},
         outside,
         stale,
         before if with_calls else None,
@@ -140,8 +140,8 @@ def prune(engine: Engine, pruning: PruningPlan, *, dry_run: bool) -> Pruned:
         "dry_run": dry_run,
     }
     if not dry_run:
-        used = (EvaluationConfig.of(row).corpus for row in retention.read_evaluations(engine))
-        corpora.prune_corpus_versions(engine, {name for name in used if name})
+        corpora_in_use = (EvaluationConfig.of(row).corpus for row in retention.read_evaluations(engine))
+        corpora.prune_corpus_versions(engine, {name for name in corpora_in_use if name})
     if pruning.calls_before is not None:
         remaining = {row["id"] for row in retention.read_evaluations(engine)} - set(removed)
         document["calls"] = retention.count_old_calls(engine, pruning.calls_before, remove=not dry_run)
@@ -181,8 +181,8 @@ def parse_age(text: str) -> timedelta:
 
 def list_work_folders(evaluation_id: str) -> list[Path]:
     """Return the possible working folders of an evaluation: YARUS_WORK may have changed since."""
-    home, current = (root / evaluation_id for root in _work_roots())
-    return [home] if current == home else [home, current]
+    own, shared = (root / evaluation_id for root in _work_roots())
+    return [own] if shared == own else [own, shared]
 
 
 def _work_roots() -> tuple[Path, Path]:
@@ -192,8 +192,8 @@ def _work_roots() -> tuple[Path, Path]:
 
 def _list_work_folders() -> tuple[set[str], set[str]]:
     """Return the evaluations with a working folder in our home, and those in YARUS_WORK, which may be shared."""
-    home, current = ({folder.name for folder in root.glob("*/")} for root in _work_roots())
-    return {name for name in home if FOLDER_NAME.fullmatch(name)}, current | list_uploads()
+    own, shared = ({folder.name for folder in root.glob("*/")} for root in _work_roots())
+    return {name for name in own if FOLDER_NAME.fullmatch(name)}, shared | list_uploads()
 
 
 def _remove_work(evaluation_id: str) -> None:

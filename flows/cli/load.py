@@ -282,5 +282,5 @@ def parse_condition(text: str) -> tuple[str, str]:
 def _without_secrets(url: str) -> "URL":
     from sqlalchemy.engine import URL, make_url
 
-    full = make_url(url)
-    return URL.create("postgresql", full.username, host=full.host, port=full.port, database=full.database)
+    parts = make_url(url)
+    return URL.create("postgresql", parts.username, host=parts.host, port=parts.port, database=parts.database)

@@ -103,12 +103,12 @@ def _prepare_erasure(user: str, source: str) -> Any:
     from yarus.deployments.upkeep.erasure.erase import erase_user_data, find_user_data
     from yarus.tasks.config.connections import database
 
-    data = find_user_data(database(), user, source)
+    user_data = find_user_data(database(), user, source)
 
     def remove(*, dry_run: bool) -> "UserErasure":
         """Erase in Prefect first, because what is erased afterwards is needed to find it there."""
-        prefect = _erase_in_prefect(data, remove=not dry_run)
-        own = erase_user_data(database(), data, dry_run=dry_run)
+        prefect = _erase_in_prefect(user_data, remove=not dry_run)
+        own = erase_user_data(database(), user_data, dry_run=dry_run)
         return {**own, **prefect, "beyond": [*prefect["beyond"], *own["beyond"]]}
 
     return remove

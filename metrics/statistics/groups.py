@@ -1,6 +1,7 @@
 """Cases that come in groups (users, dialogs, pages): measured values, numbers of the groups, and totals per group."""
 
 from collections.abc import Hashable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tup
     if groups is not None and len(groups) != len(cases):
         raise ValueError(f"{len(cases)} values but {len(groups)} groups")
     is_measured = ~np.isnan(cases)
-    labels = None if groups is None else [group for group, keep in zip(groups, is_measured, strict=True) if keep]
+    labels = None if groups is None else list(compress(groups, is_measured))
     return cases[is_measured], labels
 
 

@@ -101,13 +101,15 @@ def read_text_pairs(
         )
     _check_texts(hypothesis_list, "hypotheses")
     references_by_case = _group_references(reference_list, several=several)
-    index = [case for case, text in enumerate(hypothesis_list) if text is not None and references_by_case[case]]
+    index = [
+        position for position, text in enumerate(hypothesis_list) if text is not None and references_by_case[position]
+    ]
     return TextPairs(
         n=len(hypothesis_list),
         index=np.array(index, dtype=np.int64),
-        hypotheses=normalise([hypothesis_list[case] for case in index], fold_yo=fold_yo),
-        references=normalise([text for case in index for text in references_by_case[case]], fold_yo=fold_yo),
-        owner=np.repeat(np.arange(len(index)), [len(references_by_case[case]) for case in index]),
+        hypotheses=normalise([hypothesis_list[position] for position in index], fold_yo=fold_yo),
+        references=normalise([text for position in index for text in references_by_case[position]], fold_yo=fold_yo),
+        owner=np.repeat(np.arange(len(index)), [len(references_by_case[position]) for position in index]),
     )
 
 
@@ -148,14 +150,16 @@ def _group_references(references: list[Any], *, several: bool) -> list[Sequence[
     return [_present_references(entry, position, several=several) for position, entry in enumerate(references)]
 
 
-def _present_references(entry: Any, case: int, *, several: bool) -> Sequence[str]:
+def _present_references(entry: Any, position: int, *, several: bool) -> Sequence[str]:
     if entry is None or isinstance(entry, str):
         return (entry,) if entry else ()
     if not isinstance(entry, list | tuple | np.ndarray):
-        raise _text_error(entry, f"references[{case}]")
+        raise _text_error(entry, f"references[{position}]")
     if not several:
-        raise TypeError(f"references[{case}] is {_describe(entry)}: this metric is defined for one reference a case")
-    _check_texts(list(entry), f"references[{case}]")
+        raise TypeError(
+            f"references[{position}] is {_describe(entry)}: this metric is defined for one reference a case"
+        )
+    _check_texts(list(entry), f"references[{position}]")
     return [text for text in entry if text]
 
 

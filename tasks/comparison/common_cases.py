@@ -77,9 +77,9 @@ def require_cases(row: RowMapping) -> None:
         InputError: it has no cases; the message has its state and error.
     """
     if row["parquet"] is None:
-        why = f": {row['error']}" if row["error"] else ""
+        reason = f": {row['error']}" if row["error"] else ""
         raise InputError(
-            "evaluation {id} is {state} and has no cases to compare{why}", id=row["id"], state=row["state"], why=why
+            "evaluation {id} is {state} and has no cases to compare{why}", id=row["id"], state=row["state"], why=reason
         )
 
 

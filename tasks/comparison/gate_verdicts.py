@@ -134,11 +134,11 @@ def judge_bound(rule: GateRule, figures: MeasuredValue) -> RuleResult:
         below, above = low > bound, high <= bound
     if below or above:
         return build_rule_result(rule, "fail" if below else "pass", figures)
-    error = (high - low) / 2 / STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2)
     if (units := figures.get("effective_units")) is None:
         return build_rule_result(rule, "inconclusive", figures)
-    more = estimate_cases_needed(figures["n"], abs(value - bound), error, STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2), units)
-    return build_rule_result(rule, "inconclusive", figures, needs=more)
+    reach = STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2)
+    n_needed = estimate_cases_needed(figures["n"], abs(value - bound), (high - low) / 2 / reach, reach, units)
+    return build_rule_result(rule, "inconclusive", figures, needs=n_needed)
 
 
 def estimate_cases_needed(n: int, distance: float, error: float, reach: float, units: float) -> int | None:
@@ -215,8 +215,8 @@ def _judge_regression(rule: GateRule, compared: StatisticComparison, p_holm: flo
     rounded: MeasuredValue = replace_non_finite(figures)
     if n_missing > 0 or np.isnan(paired.p):
         reason = None if paired.n else NOTHING_MEASURED
-        more = n_missing if paired.n and n_missing > 0 else None
-        return build_rule_result(rule, "inconclusive", {**rounded, "reason": reason}, needs=more)
+        n_needed = n_missing if paired.n and n_missing > 0 else None
+        return build_rule_result(rule, "inconclusive", {**rounded, "reason": reason}, needs=n_needed)
     loss = -paired.difference if paired.better == "higher" else paired.difference
     if p_holm < ALPHA and loss > (margin or 0):
         return build_rule_result(rule, "fail", rounded)
@@ -230,8 +230,9 @@ def _judge_regression(rule: GateRule, compared: StatisticComparison, p_holm: flo
     if high <= margin:
         return build_rule_result(rule, "pass", rounded)
     reach = STANDARD_NORMAL.inv_cdf(1 - ALPHA)
-    more = estimate_cases_needed(paired.n, abs(loss - margin), (high - low) / 2 / reach, reach, paired.effective_units)
-    return build_rule_result(rule, "inconclusive", rounded, needs=more)
+    error = (high - low) / 2 / reach
+    n_needed = estimate_cases_needed(paired.n, abs(loss - margin), error, reach, paired.effective_units)
+    return build_rule_result(rule, "inconclusive", rounded, needs=n_needed)
 
 
 def build_rule_result(

@@ -103,8 +103,8 @@ def paired_changes(
     changes: dict[str, PairedChange] = {}
     for name, since in nearest.items():
         near_change = since.changes[name]
-        far = nights.oldest_with(name, MIN_SHARED * near_change.n) or since
-        far_change, metric = far.changes[name], get_metric(name)
+        far_night = nights.oldest_with(name, MIN_SHARED * near_change.n) or since
+        far_change, metric = far_night.changes[name], get_metric(name)
         n_new, new_value = since.new_value(metric) if name in headlines else (0, None)
         changes[name] = {
             "since": since.id,
@@ -112,7 +112,7 @@ def paired_changes(
             "difference": near_change.difference,
             "variance": near_change.variance,
             "far_variance": far_change.variance * far_change.n / near_change.n,
-            "lag": 1 + far.nights_ago - since.nights_ago,
+            "lag": 1 + far_night.nights_ago - since.nights_ago,
             "step": near_change.step or _value_range(metric) / near_change.n,
             "n_new": n_new,
             "new_value": new_value,
@@ -198,7 +198,9 @@ class _EarlierNights:
     """
 
     def __init__(self, rows: Sequence[RowMapping], tonight: pa.Table, declared: list[Metric]) -> None:
-        self._loaders = [cache(partial(_compare_night, row, ago, tonight, declared)) for ago, row in enumerate(rows, 1)]
+        self._loaders = [
+            cache(partial(_compare_night, row, nights_ago, tonight, declared)) for nights_ago, row in enumerate(rows, 1)
+        ]
 
     def newest(self, is_match: Callable[[_EarlierNight], bool]) -> _EarlierNight | None:
         """Return the newest night that can be read and matches."""
@@ -215,7 +217,7 @@ class _EarlierNights:
         return next((night for night in nights if night and name in night.changes and night.changes[name].n >= n), None)
 
 
-def _compare_night(row: RowMapping, ago: int, tonight: pa.Table, declared: list[Metric]) -> _EarlierNight | None:
+def _compare_night(row: RowMapping, nights_ago: int, tonight: pa.Table, declared: list[Metric]) -> _EarlierNight | None:
     """Compare tonight with an earlier night on the common cases; None if its file cannot be read."""
     try:
         earlier = select_headline_cases(read_cases(row, declared))
@@ -224,10 +226,9 @@ def _compare_night(row: RowMapping, ago: int, tonight: pa.Table, declared: list[
     pairs = match_cases(earlier, tonight)
     new = tonight.filter(pc.invert(pc.is_in(tonight["case_id"], value_set=earlier["case_id"].combine_chunks())))
     if not len(pairs.b):
-        return _EarlierNight(row["id"], ago, 0, {}, new)
+        return _EarlierNight(row["id"], nights_ago, 0, {}, new)
     codes = group_codes(column_values(pairs.b, "group"), len(pairs.b))
     numbers, _ = comparable_numbers(declared, *pairs, failures_are_losses=False)  # nights are compared with their means
     changes = {name: estimate_change(number, codes) for name, number in numbers.items()}
-    return _EarlierNight(
-        row["id"], ago, len(pairs.b), {name: change for name, change in changes.items() if change is not None}, new
-    )
+    measured = {name: change for name, change in changes.items() if change is not None}
+    return _EarlierNight(row["id"], nights_ago, len(pairs.b), measured, new)

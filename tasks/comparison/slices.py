@@ -57,7 +57,8 @@ def slice_labels(cases: pa.Table) -> dict[str, list[str | None]]:
         "type": [question_kind(question) for question in questions],
         "stratum": optional_column_values(cases, "stratum"),
         "answerable": [
-            None if flag is None else "yes" if flag else "no" for flag in optional_column_values(cases, "answerable")
+            None if is_answerable is None else "yes" if is_answerable else "no"
+            for is_answerable in optional_column_values(cases, "answerable")
         ],
         "place": ["follow_up" if (turn or 1) > 1 else "standalone" for turn in turns],
         "turn": [turn and str(turn) for turn in turns],

@@ -165,9 +165,9 @@ def _signatures(texts: Sequence[str], units: Units) -> NDArray[np.uint32]:
         codes, lengths = _codes([texts[index] for index in block], units, word_ids)
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
         grams = (codes[:-2] << np.uint64(42)) ^ (codes[1:-1] << np.uint64(21)) ^ codes[2:]
-        inside = np.ones(len(grams), dtype=bool)
-        inside[np.concatenate((starts[1:] - 2, starts[1:] - 1))] = False  # these overlap the next text
-        text_grams = grams[inside]
+        is_within_text = np.ones(len(grams), dtype=bool)
+        is_within_text[np.concatenate((starts[1:] - 2, starts[1:] - 1))] = False  # these overlap the next text
+        text_grams = grams[is_within_text]
         bounds = np.concatenate(([0], np.cumsum(lengths - 2)[:-1]))
         for column, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
             hashed = ((text_grams * factor + shift) >> np.uint64(32)).astype(np.uint32)

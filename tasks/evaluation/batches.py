@@ -151,9 +151,10 @@ def _progress_document(tracker: Progress) -> ShownProgress:
 
 async def name_flow_run(tier: str, source: str, n_cases: int) -> None:
     """Name the flow run by tier, source and number of cases, once the number is known."""
-    flow = FlowRunContext.get()
-    if flow is not None and flow.flow_run is not None and isinstance(flow.client, PrefectClient):
-        await request_best_effort(flow.client.update_flow_run(flow.flow_run.id, name=f"{tier} {source} · {n_cases}"))
+    context = FlowRunContext.get()
+    if context is not None and context.flow_run is not None and isinstance(context.client, PrefectClient):
+        name = f"{tier} {source} · {n_cases}"
+        await request_best_effort(context.client.update_flow_run(context.flow_run.id, name=name))
 
 
 async def request_best_effort(request: Awaitable[Any]) -> Any:

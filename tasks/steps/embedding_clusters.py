@@ -6,6 +6,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -84,7 +85,7 @@ def _measure_clusters(run: EvaluationRun[Tier0]) -> dict[str, SetValue]:
     errors = json.loads((run.work / ERRORS_FILE).read_text(encoding="utf-8"))
     cases = _without_direction(read_cases(run), ~has_vector, {int(number): why for number, why in errors.items()})
     is_labelled = np.array([status == "ok" for status in column_values(cases, "status")])
-    clusters = [cluster for cluster, keep in zip(column_values(cases, "cluster"), is_labelled, strict=True) if keep]
+    clusters = list(compress(column_values(cases, "cluster"), is_labelled))
     silhouettes = embedding.silhouette_samples(vectors[is_labelled], clusters, metric=parameters.distance)
     why = _why_not_clustered(column_values(cases, "cluster"), run.config.texts)
     if "silhouette_score" in why:  # 0 by convention in a cluster of one; the mean of such alone is meaningless

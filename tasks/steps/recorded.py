@@ -87,11 +87,11 @@ def copy_answers(run: EvaluationRun, evaluation_id: str) -> EvaluationConfig:
                 value=value,
                 what=subject,
             )
-    file = result_files.read_results(row["parquet"])
+    cases = result_files.read_results(row["parquet"])
     columns = [
-        name for name in ("case_id", "question", "status", "reason", *ANSWER_COLUMNS) if name in file.column_names
+        name for name in ("case_id", "question", "status", "reason", *ANSWER_COLUMNS) if name in cases.column_names
     ]
-    pq.write_table(file.select(columns), run.work / "answers.parquet")
+    pq.write_table(cases.select(columns), run.work / "answers.parquet")
     journal.update_evaluation(database(), run.id, sut_label=row["sut_label"])
     first_id = reused_config.answers_of or row["id"]
     # Recorded answers are judged as recorded ones again.

@@ -109,11 +109,11 @@ class Process:
         program = self._program
         # The worker stops a late coroutine itself, unless that blocks its event loop.
         reply = self._exchange(line, arguments, program.timeout_s + 2 * self.is_async)
-        late = Words("TimeoutError: no answer within {limit:.3g} s (YARUS_SUT_TIMEOUT_S)", limit=program.timeout_s)
+        message = Words("TimeoutError: no answer within {limit:.3g} s (YARUS_SUT_TIMEOUT_S)", limit=program.timeout_s)
         if reply is None:
             raise ProcessLost(self._describe_end())
         if "late" in reply:
-            raise UserCodeError(late) if reply["late"] == "stopped" else ProcessLost(late)
+            raise UserCodeError(message) if reply["late"] == "stopped" else ProcessLost(message)
         if "error" in reply:
             raise UserCodeError(reply["error"], reply["place"])
         return reply["given"], reply["elapsed_ms"]

@@ -146,8 +146,8 @@ def erase_user_data(engine: Engine, data: UserData, *, dry_run: bool) -> Erasure
     is_empty, texts, group = data.is_empty, data.search_texts, f"user {data.user}"
     ids = set() if is_empty else own | {row["id"] for row in data.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in data.texts}
-    work = [] if is_empty else [folder for row in data.evaluations for folder in list_work_folders(row["id"])]
-    folders = [folder for folder in work if folder.exists()]
+    work_folders = [] if is_empty else [folder for row in data.evaluations for folder in list_work_folders(row["id"])]
+    folders = [folder for folder in work_folders if folder.exists()]
     folders += [path for path in ([] if is_empty else erase_files.find_leftovers(data.case_ids)) if path not in folders]
     reports = [] if is_empty else erase_files.find_report_pages(texts, own)
     document: Erasure = {

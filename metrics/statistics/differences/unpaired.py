@@ -66,13 +66,15 @@ def compare_independent(
         (0.321, 'Welch', 'improved')
     """
     groups_a, groups_b = groups
-    pairs_a, drawn_a = _resample({name: replace(item, b=item.a) for name, item in numbers.items()}, groups_a, seed)
-    pairs_b, drawn_b = _resample({name: replace(item, a=item.b) for name, item in numbers.items()}, groups_b, seed + 1)
+    numbers_a = {name: replace(number, b=number.a) for name, number in numbers.items()}
+    numbers_b = {name: replace(number, a=number.b) for name, number in numbers.items()}
+    pairs_a, drawn_a = _resample(numbers_a, groups_a, seed)
+    pairs_b, drawn_b = _resample(numbers_b, groups_b, seed + 1)
     return {
         name: _compare_pair(
-            item, pairs_a[name], pairs_b[name], drawn_b[name] - drawn_a[name] if name in drawn_a else None, confidence
+            number, pairs_a[name], pairs_b[name], drawn_b[name] - drawn_a[name] if name in drawn_a else None, confidence
         )
-        for name, item in numbers.items()
+        for name, number in numbers.items()
     }
 
 
@@ -88,7 +90,11 @@ def _resample(
 
 
 def _compare_pair(
-    item: SampleStatistic, before: PreparedStatistic, after: PreparedStatistic, drawn: Floats | None, confidence: float
+    number: SampleStatistic,
+    before: PreparedStatistic,
+    after: PreparedStatistic,
+    drawn: Floats | None,
+    confidence: float,
 ) -> StatisticComparison:
     (a, _), (b, _) = before.values(), after.values()
     (values_a, _), (values_b, _) = before.sides, after.sides
@@ -111,8 +117,8 @@ def _compare_pair(
         n=min(len(values_a), len(values_b)),
         units=units,
         n_missing=sum(len(pair.kept) - len(pair.codes) for pair in (before, after)),
-        better=item.better,
-        margin=item.margin_at(a, values_a, values_b),
+        better=number.better,
+        margin=number.margin_at(a, values_a, values_b),
         confidence=confidence,
     )
     return StatisticComparison(a, b, comparison)

@@ -50,7 +50,7 @@ class Outcome(TypedDict):
     metrics: dict[str, ArmMetric]
 
 
-class Taken(TypedDict):
+class ArmCosts(TypedDict):
     """Cost and latency of an arm."""
 
     cost_usd: float | None
@@ -61,7 +61,7 @@ class Taken(TypedDict):
     """Cost of the arm's calls in this sweep; null without a price."""
 
 
-class SweepArm(Outcome, Taken):
+class SweepArm(Outcome, ArmCosts):
     """An arm of a sweep."""
 
     pareto: bool

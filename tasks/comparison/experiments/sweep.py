@@ -30,12 +30,12 @@ from yarus.tasks.comparison.experiments.arms import (
     read_arm_cases,
 )
 from yarus.tasks.comparison.experiments.experiments_schema import (
+    ArmCosts,
     ArmDifference,
     Outcome,
     SweepArm,
     SweepPair,
     SweepResult,
-    Taken,
 )
 from yarus.tasks.comparison.experiments.experiments_schema import Sweep as SweepDocument
 from yarus.tasks.config.connections import database, open_source
@@ -178,7 +178,7 @@ def _judge_arms(parameters: SweepParameters) -> list[Arm]:
     ]
 
 
-def _measure_costs(parameters: SweepParameters, outcome: Outcome, cases: pa.Table | None) -> Taken:
+def _measure_costs(parameters: SweepParameters, outcome: Outcome, cases: pa.Table | None) -> ArmCosts:
     """Return the system's cost and time per answer, and what this sweep paid for the arm's calls."""
     if cases is None:
         return {"cost_usd": None, "latency_ms_p50": None, "latency_ms_p95": None, "spent_usd": None}
@@ -216,7 +216,9 @@ def _cost_usd(parameters: SweepParameters, outcome: Outcome, cases: pa.Table) ->
     return COST_ANSWERS * sum(known_costs) / len(known_costs) if known_costs else None
 
 
-def add_front(rows: list[Outcome], taken: Mapping[str, Taken], question_sets: Mapping[str, Hashable]) -> list[SweepArm]:
+def add_front(
+    rows: list[Outcome], costs_by_arm: Mapping[str, ArmCosts], question_sets: Mapping[str, Hashable]
+) -> list[SweepArm]:
     """Return the arms with `pareto`: no other arm is better, cheaper and faster at once.
 
     Scores of other judges do not compete, nor do those of other questions. Nor does an invalid arm: failing at the hard
@@ -224,7 +226,7 @@ def add_front(rows: list[Outcome], taken: Mapping[str, Taken], question_sets: Ma
 
     Args:
         rows: the arms.
-        costs_by_arm: the costs and latencies of each.
+        costs_by_arm: the costs and latencies of each arm.
         question_sets: the questions of each, if sources may differ in them.
     """
     front: set[str] = set()
@@ -232,14 +234,14 @@ def add_front(rows: list[Outcome], taken: Mapping[str, Taken], question_sets: Ma
     conditions = {row["arm"]: (row["judge_model"], question_sets.get(row["arm"])) for row in valid}
     for condition in set(conditions.values()):
         competing = [row for row in valid if conditions[row["arm"]] == condition]
-        costs = [taken[row["arm"]] for row in competing]
+        costs = [costs_by_arm[row["arm"]] for row in competing]
         values = [
             [_quality(row), cost["cost_usd"], cost["latency_ms_p50"]]
             for row, cost in zip(competing, costs, strict=True)
         ]
         is_on_front = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
         front |= {row["arm"] for row, is_front in zip(competing, is_on_front, strict=True) if is_front}
-    return [{**row, **taken[row["arm"]], "pareto": row["arm"] in front} for row in rows]
+    return [{**row, **costs_by_arm[row["arm"]], "pareto": row["arm"] in front} for row in rows]
 
 
 def _quality(row: Outcome) -> float | None:

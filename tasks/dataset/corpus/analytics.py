@@ -48,23 +48,23 @@ def analyse_corpus(
     log = read_log(source, evaluations, limit=limit)
     usage, uses = measure_usage(log, evaluations)
     kinds = non_question_kinds(log)
-    real = log.select_questions(np.flatnonzero([kind is None for kind in kinds]))
+    real_log = log.select_questions(np.flatnonzero([kind is None for kind in kinds]))
     model = get_embedder(get_measuring_embedder_name())
-    texts = [question["question"] for question in real.questions]
+    texts = [question["question"] for question in real_log.questions]
     questions, chunks, variance = reduce_dimensions(
         _embedding_texts(texts, model), _embedding_texts(log.corpus.texts, model), model, engine, seed=SEED
     )
     directions = normalize_rows(questions)
     cohesive = select_cohesive_topics(questions, cluster_questions(directions, seed=SEED), seed=SEED)
     corpus_map = build_corpus_map(
-        real, questions, chunks, cohesive.codes, uses, variance=variance, points=points, seed=SEED
+        real_log, questions, chunks, cohesive.codes, uses, variance=variance, points=points, seed=SEED
     )
     return {
         "source": source,
         "embedder": model.identity,
         "utilisation": usage,
         "chatter": count_non_questions(log, kinds),
-        **analyse_topics(real, directions, cohesive),
+        **analyse_topics(real_log, directions, cohesive),
         "profile": log_profile(log),
         "map": corpus_map,
     }

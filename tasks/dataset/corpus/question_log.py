@@ -83,7 +83,10 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
     relevant = column_values(cases, "relevant")
     split_labels = [[label.rpartition("=") for label in labels] for labels in column_values(cases, "labelled")]
     labelled = [[page for page, _, grade in labels if float(grade) > 0] for labels in split_labels]
-    removed = [[page for page in pages if page not in kept] for pages, kept in zip(labelled, relevant, strict=True)]
+    removed = [
+        [page for page in pages if page not in relevant_pages]
+        for pages, relevant_pages in zip(labelled, relevant, strict=True)
+    ]
     is_stale = [status == "stale_label" for status in column_values(cases, "status")]
     is_missing = [stale or answerable(row) is False for stale, row in zip(is_stale, questions, strict=True)]
     ids = [row["question_id"] for row in questions]

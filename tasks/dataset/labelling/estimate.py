@@ -126,10 +126,10 @@ def align_labels(answers: JudgedAnswers, labels: Iterable[Label]) -> LabelledSco
     n, row_by_case = len(answers.ids), answers.row_by_case
     scores, values, probabilities, groups = list(answers.scores), [NAN] * n, [NAN] * n, list(answers.group_names)
     valid_labels = sorted((label for label in labels if label.value is not None), key=_answer_key)
-    by_answer = [list(same) for _, same in groupby(valid_labels, key=_answer_key)]
-    for evaluation, group in groupby(by_answer, key=lambda same: same[0].evaluation_id):
+    by_answer = [list(repeats) for _, repeats in groupby(valid_labels, key=_answer_key)]
+    for evaluation, group in groupby(by_answer, key=lambda repeats: repeats[0].evaluation_id):
         is_own = evaluation == answers.evaluation_id
-        means = {same[0]: fmean(label.value for label in same if label.value is not None) for same in group}
+        means = {repeats[0]: fmean(label.value for label in repeats if label.value is not None) for repeats in group}
         if is_own:
             means = {label: value for label, value in means.items() if label.case_id in row_by_case}
         stratum = {label: answers.strata[row_by_case[label.case_id]] if is_own else label.stratum for label in means}

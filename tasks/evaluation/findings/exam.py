@@ -200,7 +200,8 @@ def find_balance(rows: list[ScoredAnswer]) -> tuple[int, Interval]:
     complete = np.flatnonzero(totals[:, :2].all(axis=1))
     values = (totals[complete, 2:] / totals[complete, :2]).mean(axis=1)
     groups_by_case = list(groups.values())
-    return len(values), mean_interval(values, seed=0, low=0, high=1, groups=[groups_by_case[case] for case in complete])
+    complete_groups = [groups_by_case[position] for position in complete]
+    return len(values), mean_interval(values, seed=0, low=0, high=1, groups=complete_groups)
 
 
 def _is_blind(rows: list[ScoredAnswer]) -> bool:
@@ -350,11 +351,11 @@ def _outcome(
 def _obeys(rows: list[ExaminedAnswer], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
-    cases = dict.fromkeys(row["case_id"] for row in rows)
+    case_ids = dict.fromkeys(row["case_id"] for row in rows)
     (plain_kind,) = set(INSTRUCTED_KINDS.values())
-    planted = np.array([[scores.get((case, kind)) for kind in INSTRUCTED_KINDS] for case in cases], dtype=np.float64)
-    without_request = np.array([scores.get((case, plain_kind)) for case in cases], dtype=np.float64)
-    return obedience(planted, without_request)[2] <= max_p_value
+    kinds = [*INSTRUCTED_KINDS, plain_kind]
+    table = np.array([[scores.get((case_id, kind)) for kind in kinds] for case_id in case_ids], dtype=np.float64)
+    return obedience(table[:, :-1], table[:, -1])[2] <= max_p_value
 
 
 def length_correlation(rows: list[ScoredAnswer]) -> float | None:

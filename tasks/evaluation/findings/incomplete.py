@@ -197,11 +197,11 @@ def _questions(document: LabelledQuestions, headlines: Sequence[str]) -> Iterato
 
 def _difference_sentence(document: LabelledQuestions, headlines: Sequence[str], language: str) -> str:
     words = texts("incomplete", language)
-    how = []
+    feature_differences = []
     for name in document["differ_in"]:
         labelled, unlabelled = document["features"][name]["labelled"], document["features"][name]["others"]
         sign = "" if labelled is None or unlabelled is None else " more" if labelled > unlabelled else " less"
-        how.append(words[f"{name}{sign}"])
+        feature_differences.append(words[f"{name}{sign}"])
     moved = [
         words["moved"].format(
             metric=name,
@@ -214,5 +214,5 @@ def _difference_sentence(document: LabelledQuestions, headlines: Sequence[str], 
         if (change := document["reweighted"].get(name))
     ]
     return words["differ"].format(
-        how=", ".join(how), moved="; ".join(moved), n=document["n"], others=document["n_others"]
+        how=", ".join(feature_differences), moved="; ".join(moved), n=document["n"], others=document["n_others"]
     )

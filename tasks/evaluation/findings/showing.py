@@ -1,6 +1,7 @@
 """The price of showing an answer: figures, JSON and sentences."""
 
 from collections.abc import Iterator, Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, ShowingCosts]:
     if not is_kept.any():
         return {}
     scores, decisions, is_right = columns[:, is_kept]
-    groups = [group for group, keep in zip(column_values(cases, "group"), is_kept, strict=True) if keep]
+    groups = list(compress(column_values(cases, "group"), is_kept))
     price = {"wrong_shown": get_settings().cost_wrong_shown, "right_hidden": get_settings().cost_right_hidden}
     cost_by_answer = decision_costs(is_right, decisions, **price)
     low, high = mean_interval(cost_by_answer, low=0.0, high=max(price.values()), groups=groups, seed=seed)

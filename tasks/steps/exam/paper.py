@@ -123,7 +123,8 @@ def _items(subject: ExaminedQuestion, answers: Answers, prompts: Mapping[str, tu
             if (subject.reference or prompt == "faithfulness")
             and not (prompt == "answer_relevance" and _is_bare(kind, answer))
         }
-        damaged, sound = ([name for name, is_low in expectations.items() if is_low is flag] for flag in (True, False))
+        damaged = [name for name, is_low in expectations.items() if is_low]
+        sound = [name for name, is_low in expectations.items() if is_low is False]
         if damaged or sound:
             yield {
                 "kind": kind,
