@@ -14,7 +14,7 @@ from benchmarks.home import temporary_home
 from benchmarks.simulations.alarms import WORLDS, find_incidents, simulate_nights
 from yarus.db.tables import evaluation, evaluation_metric, nightly_verdict
 from yarus.deployments.alarms.incidents import follow_run
-from yarus.metrics.statistics.alarms.noise import NightlyValue
+from yarus.metrics.statistics.change_detection.noise import NightlyValue
 from yarus.tasks.comparison.compare import directed_headlines
 from yarus.tasks.config.tiers import TIERS
 

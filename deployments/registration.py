@@ -19,7 +19,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 
 from yarus.db.tables import JsonObject
-from yarus.deployments.choices import FormChoices, add_form_choices
+from yarus.deployments.form_choices import FormChoices, add_form_choices
 from yarus.tasks.config.forms import translate_schema
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts

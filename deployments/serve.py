@@ -27,7 +27,7 @@ from yarus.tasks.config.settings import ENV_PREFIX, get_settings
 from yarus.tasks.config.texts import texts
 
 if TYPE_CHECKING:
-    from yarus.deployments.choices import FormChoices
+    from yarus.deployments.form_choices import FormChoices
     from yarus.deployments.registration import Declaration
     from yarus.deployments.worker import YarusWorker
 
@@ -194,7 +194,7 @@ async def _run_worker(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from yarus.deployments.choices import read_form_choices
+    from yarus.deployments.form_choices import read_form_choices
     from yarus.deployments.registration import register_deployments
 
     stop = asyncio.Event()
@@ -236,7 +236,7 @@ async def _update_choices(deployments: list["Declaration"], choices: "FormChoice
     """Update the forms during the block with what was loaded, frozen or removed."""
     from prefect.client.orchestration import get_client
 
-    from yarus.deployments.choices import read_form_choices
+    from yarus.deployments.form_choices import read_form_choices
     from yarus.deployments.registration import update_form_choices
 
     async def update_forms() -> None:

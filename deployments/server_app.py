@@ -11,7 +11,7 @@ from prefect.settings import get_current_settings
 from sqlalchemy import Connection
 
 from yarus.deployments import automations
-from yarus.deployments.guard import AccessMiddleware
+from yarus.deployments.request_guard import AccessMiddleware
 from yarus.tasks.config.settings import get_settings
 
 

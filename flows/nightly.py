@@ -15,7 +15,7 @@ from yarus.deployments.alarms.nightly_retry import find_completed, read_started,
 from yarus.deployments.prefect.artifacts import show_night, write_night_report
 from yarus.deployments.prefect.flow_states import FlowResult, add_gate_outcome, flow_state
 from yarus.flows import get_flow
-from yarus.flows.before.night_plan import describe_skipped, plan_night_or_all
+from yarus.flows.preflight.night_plan import describe_skipped, plan_night_or_all
 from yarus.tasks.comparison.gate_rules import configured_gate_rules
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.flow_parameters import NightlyParameters

@@ -16,15 +16,15 @@ from yarus.flows.cli.corpus import corpus
 from yarus.flows.cli.dataset import dataset
 from yarus.flows.cli.evaluations import cases, report, runs, show
 from yarus.flows.cli.export import export
+from yarus.flows.cli.framework import stopping
+from yarus.flows.cli.framework.command_group import CommandGroup
+from yarus.flows.cli.framework.language import format_usage_error, localize_cli, translate
 from yarus.flows.cli.gate import gate
 from yarus.flows.cli.init import init
 from yarus.flows.cli.judge import judge
 from yarus.flows.cli.load import load
 from yarus.flows.cli.run import demo, doctor, run
 from yarus.flows.cli.serve import serve
-from yarus.flows.cli.shell import stopping
-from yarus.flows.cli.shell.command_group import CommandGroup
-from yarus.flows.cli.shell.language import format_usage_error, localize_cli, translate
 from yarus.flows.cli.sweep import robustness, sweep
 from yarus.tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED_EXIT_CODE, force_exit_after
 

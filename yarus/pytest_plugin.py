@@ -29,7 +29,7 @@ def assert_gate(
     """
     __tracebackhide__ = True
     from yarus.db.errors import InputError
-    from yarus.flows.terminal.differences.gate import list_gate_lines, should_fail
+    from yarus.flows.terminal.comparisons.gate import list_gate_lines, should_fail
     from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts.messages import told
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim, share_claim
 from yarus.deployments.alarms.budget import LEAST_SHARE
-from yarus.metrics.statistics.alarms.level import LevelDetector
-from yarus.metrics.statistics.alarms.noise import NightlyValue, variance_around_zero
-from yarus.metrics.statistics.alarms.watch import ChangeMonitor
+from yarus.metrics.statistics.change_detection.level import LevelDetector
+from yarus.metrics.statistics.change_detection.noise import NightlyValue, variance_around_zero
+from yarus.metrics.statistics.change_detection.watch import ChangeMonitor
 from yarus.metrics.statistics.differences.changes import StatisticChange, estimate_change
 from yarus.metrics.statistics.differences.compared_statistics import SampleStatistic
 from yarus.metrics.statistics.paired_chart import COMPARISON_LAG

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from benchmarks.simulations import Claim, share_claim
 from benchmarks.simulations.pairs import Floats, gate_fails
 from yarus.deployments.alarms.budget import LEAST_SHARE
-from yarus.metrics.statistics.alarms.failures import FailureDetector
-from yarus.metrics.statistics.alarms.level import LevelDetector
-from yarus.metrics.statistics.alarms.noise import NightlyValue, variance_around_zero
-from yarus.metrics.statistics.alarms.watch import ChangeMonitor
+from yarus.metrics.statistics.change_detection.failures import FailureDetector
+from yarus.metrics.statistics.change_detection.level import LevelDetector
+from yarus.metrics.statistics.change_detection.noise import NightlyValue, variance_around_zero
+from yarus.metrics.statistics.change_detection.watch import ChangeMonitor
 from yarus.metrics.statistics.differences.changes import estimate_change
 from yarus.metrics.statistics.differences.compared_statistics import SampleStatistic
 from yarus.metrics.statistics.intervals import normal_quantile

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim, share_claim
 from benchmarks.simulations.alarms import CALM, TIERS, YEAR, NightScores, find_incidents, to_nights
-from yarus.metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
-from yarus.metrics.statistics.alarms.noise import NightlyValue, QuestionCells
+from yarus.metrics.statistics.change_detection.mix import WEEK, remove_mix, remove_weekdays
+from yarus.metrics.statistics.change_detection.noise import NightlyValue, QuestionCells
 from yarus.metrics.statistics.groups import Floats, Ints
 from yarus.tasks.steps.question_mix import draw_topics, match_topic
 

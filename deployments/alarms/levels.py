@@ -10,9 +10,9 @@ from yarus.db import journal
 from yarus.deployments.alarms.alarms_schema import GOOD_VERDICTS, MetricChange, NightlyVerdict
 from yarus.deployments.alarms.budget import least_change, looks_per_false_alarm
 from yarus.deployments.alarms.nights import WatchedNight, read_nights_since
-from yarus.metrics.statistics.alarms.failures import FailureDetector
-from yarus.metrics.statistics.alarms.level import LevelDetector, LevelLoss
-from yarus.metrics.statistics.alarms.watch import ChangeMonitor
+from yarus.metrics.statistics.change_detection.failures import FailureDetector
+from yarus.metrics.statistics.change_detection.level import LevelDetector, LevelLoss
+from yarus.metrics.statistics.change_detection.watch import ChangeMonitor
 from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.table import get_metric
 from yarus.tasks.comparison.baseline_comparison import nightly_remark

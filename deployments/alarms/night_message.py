@@ -15,7 +15,7 @@ from yarus.deployments.alarms.levels import LevelVerdict
 from yarus.deployments.prefect.events import INCIDENT, NIGHT, emit, report_page_url, run_page_url
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.comparison.explanation.explain import explain
-from yarus.tasks.comparison.explanation.largest import explanation_sentences
+from yarus.tasks.comparison.explanation.largest_changes import explanation_sentences
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import TextSection, texts
 from yarus.tasks.config.texts.messages import told

@@ -1,4 +1,4 @@
-"""Read the nights of a tier since the accepted one, for `yarus.metrics.statistics.alarms`."""
+"""Read the nights of a tier since the accepted one, for `yarus.metrics.statistics.change_detection`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -10,8 +10,8 @@ from sqlalchemy.engine import RowMapping
 from yarus.db.tables import config_value, evaluation, evaluation_metric, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.metrics.metric import Metric
-from yarus.metrics.statistics.alarms.mix import remove_mix, remove_weekdays
-from yarus.metrics.statistics.alarms.noise import NightlyValue, QuestionCells, variance_around_zero
+from yarus.metrics.statistics.change_detection.mix import remove_mix, remove_weekdays
+from yarus.metrics.statistics.change_detection.noise import NightlyValue, QuestionCells, variance_around_zero
 from yarus.metrics.statistics.ewma import MAX_HISTORY
 from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.table import get_metric

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.messages import Words
 from yarus.db.tables import JsonObject
-from yarus.deployments.guard import refusal_reason
+from yarus.deployments.request_guard import refusal_reason
 from yarus.metrics.metric import RUBRIC_PREFIX
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import get_settings
@@ -95,7 +95,7 @@ class LabelPages:
         Args:
             engine: returns the engine of Yarus's database.
             names: the names by which the server is reached.
-            further: names of a proxy before it; see `yarus.deployments.guard.refusal_reason`.
+            further: names of a proxy before it; see `yarus.deployments.request_guard.refusal_reason`.
         """
         self.token = secrets.token_urlsafe(24)
         self._engine, self._names, self._further = engine, names, further

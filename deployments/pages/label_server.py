@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from urllib.parse import urlencode
 
-from yarus.deployments.guard import allowed_hosts
 from yarus.deployments.pages.label_pages import LABEL_PAGE_HEADERS, MAX_BODY_BYTES, PREFIX, HttpReply, LabelPages
+from yarus.deployments.request_guard import allowed_hosts
 from yarus.deployments.server import require_free
 from yarus.tasks.config.connections import database
 from yarus.tasks.dataset.labelling.relevance_session import open_session

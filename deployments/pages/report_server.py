@@ -13,7 +13,10 @@ from typing import BinaryIO
 from urllib.parse import parse_qs, unquote
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.deployments.guard import (
+from yarus.deployments.pages.label_pages import LabelPages
+from yarus.deployments.pages.label_server import LocalServer, answer_label_request, is_label_path
+from yarus.deployments.prefect.server_access import LOGIN_PATH
+from yarus.deployments.request_guard import (
     LOGIN_PAGE,
     MAX_PASSWORD_BYTES,
     SECURITY_HEADERS,
@@ -21,9 +24,6 @@ from yarus.deployments.guard import (
     allowed_hosts,
     refusal_reason,
 )
-from yarus.deployments.pages.label_pages import LabelPages
-from yarus.deployments.pages.label_server import LocalServer, answer_label_request, is_label_path
-from yarus.deployments.prefect.server_access import LOGIN_PATH
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import get_settings

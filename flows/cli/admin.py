@@ -28,7 +28,7 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     yarus admin tag "before release 2.1" --remove release
     """
     from yarus.db import journal
-    from yarus.tasks.evaluation.relabel import relabel_evaluation
+    from yarus.tasks.evaluation.tags import relabel_evaluation
 
     engine = open_database()
     row = journal.find_evaluation(engine, evaluation)

@@ -98,7 +98,7 @@ def accept(evaluation: str, as_json: bool) -> None:
 @as_json
 def budget(source: str | None, as_json: bool) -> None:
     """Estimate false alarms per year, and nights until a loss is detected, from the measured noise."""
-    from yarus.deployments.alarms.expected import alarm_budget
+    from yarus.deployments.alarms.expected_alarms import alarm_budget
     from yarus.flows.terminal.alerts import print_budget
     from yarus.tasks.config.connections import database
 

@@ -50,7 +50,7 @@ def trend(
     yarus trend hit_rate@1
     yarus trend avg_e2e_score --tier tier3 --source production --last 30
     """
-    from yarus.flows.terminal.differences.trend import print_trend
+    from yarus.flows.terminal.comparisons.trend import print_trend
     from yarus.tasks.comparison.trend import trend as history
 
     only_tags = parse_tags(tags)
@@ -120,12 +120,12 @@ def compare(
         document["slices"] = {name: values for name, values in document["slices"].items() if name == slice_name}
         document["small_slices"] = {name: n for name, n in document["small_slices"].items() if name == slice_name}
     if form == "markdown":
-        from yarus.flows.terminal.differences.markdown import format_comparison_markdown
+        from yarus.flows.terminal.comparisons.markdown import format_comparison_markdown
         from yarus.tasks.config.settings import get_settings
 
         click.echo(format_comparison_markdown(document, get_settings().language))
     else:
-        from yarus.flows.terminal.differences.comparison import print_comparison
+        from yarus.flows.terminal.comparisons.comparison import print_comparison
 
         show = partial(print_comparison, slice_name=slice_name, show_all=show_all or bool(metrics))
         print_document(document, show, as_json=as_json)
@@ -149,7 +149,7 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     yarus explain last
     yarus explain previous last --metric hit_rate@1
     """
-    from yarus.flows.terminal.differences.explanation import print_explanation
+    from yarus.flows.terminal.comparisons.explanation import print_explanation
     from yarus.tasks.comparison.explanation.explain import explain as explain_change
 
     document = explain_change(open_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)

@@ -119,8 +119,8 @@ def synthesize(as_json: bool, **options: Any) -> None:
     """
     from pydantic import ValidationError
 
-    from yarus.flows.before.preflight import check_roles
     from yarus.flows.cli.runner import run_analysis_flow
+    from yarus.flows.preflight.checks import check_roles
     from yarus.flows.terminal.dataset import print_synthesis
     from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.validation import invalid_value_error
@@ -199,7 +199,7 @@ def export_annotation(
         if limit is not None or len(evaluations) > 1:
             raise click.UsageError(Words("--random N draws from one --evaluation, without --limit"))
         from yarus.flows.terminal.dataset import print_drawn
-        from yarus.tasks.dataset.annotation.judged_answers import export_label_sample
+        from yarus.tasks.dataset.annotation_tables.judged_answers import export_label_sample
 
         sample = export_label_sample(file, evaluations[0] if evaluations else "last", metric, n_random, seed=seed)
         print_document(sample, print_drawn, as_json=as_json)
@@ -208,7 +208,7 @@ def export_annotation(
     if metric is not None or seed:
         raise click.UsageError(Words("--metric and --seed belong to --random N"))
     from yarus.flows.terminal.dataset import print_exported
-    from yarus.tasks.dataset.annotation.round_trip import export_annotation_file
+    from yarus.tasks.dataset.annotation_tables.round_trip import export_annotation_file
 
     print_document(export_annotation_file(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
     warn_about_pseudonyms(source, unset=True)
@@ -222,9 +222,9 @@ def export_annotation(
 def import_annotation(file: Path, annotator: str, into: str | None, as_json: bool) -> None:
     """Import a completed FILE: all of it, or nothing if a row is wrong."""
     from yarus.flows.terminal.dataset import print_imported, print_labels
-    from yarus.tasks.dataset.annotation import spreadsheets
-    from yarus.tasks.dataset.annotation.judged_answers import import_label_sample, is_label_sample
-    from yarus.tasks.dataset.annotation.round_trip import import_annotation_file
+    from yarus.tasks.dataset.annotation_tables import spreadsheets
+    from yarus.tasks.dataset.annotation_tables.judged_answers import import_label_sample, is_label_sample
+    from yarus.tasks.dataset.annotation_tables.round_trip import import_annotation_file
 
     header, lines = spreadsheets.read_table(file)
     if is_label_sample(header):
@@ -239,7 +239,7 @@ def import_annotation(file: Path, annotator: str, into: str | None, as_json: boo
 def agreement(source: str, as_json: bool) -> None:
     """Measure how far annotators agree: kappa with an interval for every pair."""
     from yarus.flows.terminal.dataset import print_agreement
-    from yarus.tasks.dataset.annotation.reviews import annotator_agreement
+    from yarus.tasks.dataset.annotation_tables.reviews import annotator_agreement
 
     print_document(annotator_agreement(source), print_agreement, as_json=as_json)
 

@@ -59,7 +59,7 @@ def show(evaluation: str, show_all: bool, as_json: bool) -> None:
         click.echo(format_json(document))
     else:
         block_pandas_import()
-        from yarus.flows.terminal.differences.comparison import print_changes
+        from yarus.flows.terminal.comparisons.comparison import print_changes
         from yarus.flows.terminal.summary import print_summary
 
         print_summary(document, get_settings().language, show_all=show_all)

@@ -9,7 +9,7 @@ from yarus.db.messages import Words
 from yarus.flows.cli import as_json, format_json, warn_about_pseudonyms
 
 if TYPE_CHECKING:
-    from yarus.flows.cli.shell.command_schema import ExportedFile, ExportedRun
+    from yarus.flows.cli.framework.command_schema import ExportedFile, ExportedRun
     from yarus.tasks.evaluation.scores import ExportedScores, ScoreFormat
 
 STORES: tuple["ScoreFormat", ...] = ("otlp", "langfuse")

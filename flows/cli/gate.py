@@ -48,7 +48,7 @@ def gate(
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
     from yarus.db.errors import InputError
-    from yarus.flows.terminal.differences.gate import format_junit, print_gate, should_fail
+    from yarus.flows.terminal.comparisons.gate import format_junit, print_gate, should_fail
     from yarus.tasks.comparison.gate import gate as check_gate
     from yarus.tasks.comparison.gate_rules import read_gate_rules
     from yarus.tasks.config.settings import get_settings

@@ -120,7 +120,7 @@ def label(
     if as_json and not between:
         raise click.UsageError(Words("--json needs --between"))
     if between:
-        from yarus.flows.terminal.differences.comparison import print_label_suggestions
+        from yarus.flows.terminal.comparisons.comparison import print_label_suggestions
         from yarus.tasks.config.connections import database
         from yarus.tasks.dataset.labelling.relevance.label_suggestions import suggest_labels
 

@@ -12,7 +12,7 @@ from yarus.flows.cli import open_database, print_document
 if TYPE_CHECKING:
     from yarus.deployments.upkeep.erasure.erase import UserData
     from yarus.deployments.upkeep.erasure.erase_prefect import PrefectErasure
-    from yarus.flows.cli.shell.command_schema import UserErasure
+    from yarus.flows.cli.framework.command_schema import UserErasure
 
 AGE_OPTIONS = ("older_than", "keep_last", "gates", "with_calls", "everything")
 

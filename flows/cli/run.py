@@ -7,7 +7,7 @@ import click
 
 from yarus.db.messages import Words
 from yarus.flows.cli import add_verbosity_options, as_json, format_json, open_database, print_document, show_all
-from yarus.flows.cli.shell.language import get_language, translate
+from yarus.flows.cli.framework.language import get_language, translate
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -115,7 +115,7 @@ def _print_and_exit(summary: Any, *, show_all: bool, as_json: bool) -> None:
 
 def _print_finished(summary: Any, language: str, *, show_all: bool) -> None:
     from yarus.deployments.prefect.artifacts import gate_text
-    from yarus.flows.terminal.differences.comparison import print_changes
+    from yarus.flows.terminal.comparisons.comparison import print_changes
     from yarus.flows.terminal.summary import print_overview, print_summary
     from yarus.tasks.config.redaction import escape_control_characters
     from yarus.tasks.config.texts import texts

@@ -19,11 +19,11 @@ from yarus.db.messages import Words
 from yarus.db.source_rows import require_source_tables
 from yarus.deployments.prefect.local_server import prepare_prefect, start_server
 from yarus.flows import get_flow
-from yarus.flows.before.preflight import check_code, check_rows, check_settings
-from yarus.flows.before.reach import check_reach
 from yarus.flows.cli import block_pandas_import, start_prefect_early
-from yarus.flows.cli.shell import stopping
-from yarus.flows.terminal.live import show_progress
+from yarus.flows.cli.framework import stopping
+from yarus.flows.preflight.checks import check_code, check_rows, check_settings
+from yarus.flows.preflight.reachability import check_reach
+from yarus.flows.terminal.status_line import show_progress
 from yarus.tasks.cases.frozen_sets import find_frozen_set
 from yarus.tasks.config.connections import database, open_source
 from yarus.tasks.config.flow_parameters import FLOWS, NightlyParameters, RobustnessParameters, SweepParameters
@@ -36,7 +36,7 @@ from yarus.tasks.evaluation.resources import Resources, open_for_checks
 from yarus.tasks.evaluation.result_files import require_writable
 
 if TYPE_CHECKING:
-    from yarus.flows.before.dry_run import CallEstimates
+    from yarus.flows.preflight.dry_run import CallEstimates
 
 T = TypeVar("T")
 Summary = dict[str, Any]
@@ -117,8 +117,8 @@ def _run_in_prefect(work: Callable[[], Coroutine[Any, Any, T]], flow: str | None
 
 def estimate_calls(name: str, chosen: Parameters) -> "CallEstimates":
     """Estimate the calls of a flow's tiers, or of every probe, by tier and role, without sending any."""
-    from yarus.flows.before.dry_run import CallEstimates, plan_calls
-    from yarus.flows.before.night_plan import plan_night
+    from yarus.flows.preflight.dry_run import CallEstimates, plan_calls
+    from yarus.flows.preflight.night_plan import plan_night
     from yarus.tasks.comparison.experiments.robustness import plan_arms
 
     check_settings(chosen)

@@ -3,14 +3,14 @@
 from rich.markup import escape
 from rich.table import Table
 
-from yarus.deployments.alarms.expected import AlarmBudget
+from yarus.deployments.alarms.expected_alarms import AlarmBudget
 from yarus.flows.terminal.printing import make_console
-from yarus.metrics.statistics.alarms.expectation import MAX_DELAY
+from yarus.metrics.statistics.change_detection.expectation import MAX_DELAY
 from yarus.tasks.config.texts import texts
 
 
 def print_budget(budget: AlarmBudget, language: str) -> None:
-    """Print the document of `yarus.deployments.alarms.expected.alarm_budget`."""
+    """Print the document of `yarus.deployments.alarms.expected_alarms.alarm_budget`."""
     words = texts("alarm_budget", language)
     console = make_console()
     totals = {"source": budget["source"], "alarms": budget["false_alarms_a_year"], "looks": budget["looks_a_year"]}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def print_plans(document: Mapping[str, Any], language: str) -> None:
-    """Print the estimated calls of each tier: the document of `yarus.flows.before.dry_run.CallEstimates`."""
+    """Print the estimated calls of each tier: the document of `yarus.flows.preflight.dry_run.CallEstimates`."""
     words = texts("plans", language)
     columns = ("tier", "cases", "role", "calls", "tokens in", "tokens out", "cost", "seconds")
     table = Table(*(words[name] for name in columns), box=None)

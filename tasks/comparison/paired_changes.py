@@ -17,7 +17,7 @@ from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.journal import IS_LIVE
 from yarus.db.tables import config_value, evaluation
 from yarus.metrics.metric import Metric
-from yarus.metrics.statistics.alarms.noise import QuestionCells
+from yarus.metrics.statistics.change_detection.noise import QuestionCells
 from yarus.metrics.statistics.differences.changes import StatisticChange, estimate_change
 from yarus.metrics.statistics.differences.compared_statistics import prepare_statistic
 from yarus.metrics.statistics.groups import group_codes

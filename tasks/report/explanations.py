@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.tasks.comparison.explanation.explain import explain
 from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, ExplainedPart, Explanation
-from yarus.tasks.comparison.explanation.largest import STAGES, explanation_sentences
+from yarus.tasks.comparison.explanation.largest_changes import STAGES, explanation_sentences
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, translations
 from yarus.tasks.evaluation.corpus_versions import PAGE_CHANGES
 from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric

@@ -19,7 +19,7 @@ from yarus.tasks.models.progress import gather_cases
 from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, describe_failure, get_value
 from yarus.tasks.steps.judging.judge import add_verdicts
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 from yarus.tasks.steps.search import rank_results
 
 

@@ -24,7 +24,7 @@ from yarus.tasks.models.calls import Call, Reply, RoleName
 from yarus.tasks.models.prices import compute_cost_usd
 from yarus.tasks.models.progress import count_step
 from yarus.tasks.models.prompts import Prompt, prompts
-from yarus.tasks.steps.opened import open_model, open_system
+from yarus.tasks.steps.open_models import open_model, open_system
 from yarus.tasks.steps.recorded import has_stored_answers, reuse_answers
 from yarus.tasks.steps.search import TIMED_QUESTIONS, rank_results
 from yarus.tasks.systems.sut import System, SystemAnswer

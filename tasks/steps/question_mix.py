@@ -11,7 +11,7 @@ from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
 from yarus.db.tables import config_value, evaluation
-from yarus.metrics.statistics.alarms.noise import QuestionCells
+from yarus.metrics.statistics.change_detection.noise import QuestionCells
 from yarus.metrics.table import get_metric
 from yarus.tasks.cases.privacy.pseudonyms import remove_personal_data
 from yarus.tasks.cases.table import column_values

@@ -37,7 +37,7 @@ from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import choose_batch_size, is_loaded, read_duplicates, save_loaded
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.prompts import PROMPTS_FOLDER, Prompt, PromptShape
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 from yarus.tasks.steps.source import (
     find_twins,
     parse_pool,

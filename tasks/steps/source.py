@@ -36,7 +36,7 @@ from yarus.tasks.evaluation.identity import (
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.embedding.embedders import get_measuring_embedder_name
 from yarus.tasks.models.prompts import load_rubrics
-from yarus.tasks.steps.opened import open_system
+from yarus.tasks.steps.open_models import open_system
 from yarus.tasks.steps.recorded import RECORDED_SYSTEM
 from yarus.tasks.systems.retrievers.registry import get_retriever_kind
 from yarus.tasks.systems.retrievers.reranking import get_reranker_kind

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import evaluate
 from yarus.__main__ import cli
-from yarus.flows.cli.shell.command_schema import DOCUMENTS
+from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.summary import combine_summaries, to_json
 

@@ -18,7 +18,7 @@ from yarus.metrics.table import METRICS, Metric
 MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "yarus.metrics.")]
 FUNCTIONS = sorted({row.function for row in METRICS.values() if row.function})
 
-SIMULATES = "yarus.metrics.statistics.alarms.expectation"
+SIMULATES = "yarus.metrics.statistics.change_detection.expectation"
 
 
 def public_functions(module: ModuleType) -> Iterator[Callable[..., Any]]:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 PRELOADED = "tests.support.preloaded"
 MAX_WAIT_S = 240
 WITHOUT_PREFECT = {"runs", "show", "cases", "compare", "gate", "trend", "report", "export", "load"}
-"""Commands that do not use Prefect, as `tests/flows/cli/shell/test_imports.py` checks."""
+"""Commands that do not use Prefect, as `tests/flows/cli/framework/test_imports.py` checks."""
 FLOWS = {"run", "sweep", "robustness"}
 """Commands that read Prefect's settings themselves, which takes 0.15 s."""
 

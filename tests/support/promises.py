@@ -8,7 +8,7 @@ import pytest
 from tests.support.evaluations import evaluate
 from yarus.db.errors import InputError
 from yarus.deployments.upkeep.readiness import TierReadiness, read_readiness
-from yarus.flows.before.night_plan import plan_night
+from yarus.flows.preflight.night_plan import plan_night
 from yarus.tasks.cases.vocabulary import UNMEASURABLE_STATUSES
 from yarus.tasks.config.connections import open_source
 from yarus.tasks.config.flow_parameters import NightlyParameters

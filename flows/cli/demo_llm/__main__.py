@@ -11,7 +11,7 @@ import click
 from yarus.db.errors import InputError, ModelUnavailable
 from yarus.db.messages import Words
 from yarus.flows.cli.demo_llm.server import MODEL, PROMPTS, open_server
-from yarus.flows.cli.shell.language import translate
+from yarus.flows.cli.framework.language import translate
 from yarus.tasks.evaluation.findings_schema import Exam
 
 SOURCE = "demo_llm"

@@ -31,7 +31,7 @@ from yarus.tasks.comparison.explanation.explanation_schema import (
     Explanation,
     PartOfPages,
 )
-from yarus.tasks.comparison.explanation.largest import (
+from yarus.tasks.comparison.explanation.largest_changes import (
     FEW,
     explained_cases,
     explained_pages,

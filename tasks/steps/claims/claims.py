@@ -35,7 +35,7 @@ from yarus.tasks.models.verdicts import (
 )
 from yarus.tasks.steps.claims.pages import find_links, find_named_pages, list_hosts, page_label
 from yarus.tasks.steps.judging.judge import add_verdicts
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 
 NAME_LENGTH = 4
 """Letters of a claim's name, unless more are needed to distinguish it."""

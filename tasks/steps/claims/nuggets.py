@@ -19,7 +19,7 @@ from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Verdict, ask_for_verdict, describe_failure, get_value
 from yarus.tasks.steps.claims.claims import NuggetVerdict, name_claims, parse_nugget_support
 from yarus.tasks.steps.judging.judge import add_verdicts
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 
 
 async def find_nuggets(run: EvaluationRun, cases: pa.Table) -> pa.Table:

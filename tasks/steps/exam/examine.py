@@ -34,7 +34,7 @@ from yarus.tasks.models.prompts import Prompt, load_rubrics, prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Verdict, ask_for_score, ask_for_yes_no, get_value
 from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Paper, draw_subjects, papers
 from yarus.tasks.steps.judging.judge import add_verdicts
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 
 OTHER_LANGUAGE = "another language"
 """Kind of the reference with its question and context in the parallel source's language."""

@@ -20,7 +20,7 @@ from yarus.tasks.models.progress import gather_cases
 from yarus.tasks.models.prompts import SHAPES, Prompt, prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Score, Verdict, ask_for_score, describe_failure, get_value
 from yarus.tasks.steps.generation import RecordedCall, record_call, sum_usage
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 
 
 async def judge(run: EvaluationRun, cases: pa.Table) -> pa.Table:

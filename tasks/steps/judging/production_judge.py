@@ -17,7 +17,7 @@ from yarus.tasks.models.progress import gather_cases
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, describe_failure, get_value
 from yarus.tasks.steps.judging.judge import add_verdicts
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 
 
 async def decide(run: EvaluationRun[JudgePipeline], cases: pa.Table) -> pa.Table:

@@ -26,7 +26,7 @@ from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, get_value
 from yarus.tasks.steps.generation import sum_usage
 from yarus.tasks.steps.judging.judge import add_verdicts
-from yarus.tasks.steps.opened import open_model
+from yarus.tasks.steps.open_models import open_model
 
 METRIC = "faithfulness"
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")

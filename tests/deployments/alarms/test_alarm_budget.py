@@ -5,8 +5,8 @@ import pytest
 
 from tests.support.evaluation_history import N_WATCHED, NightHistory, make_hit_flags, write_evaluation_with_cases
 from yarus.db.errors import InputError
-from yarus.deployments.alarms.expected import alarm_budget
-from yarus.metrics.statistics.alarms import expectation
+from yarus.deployments.alarms.expected_alarms import alarm_budget
+from yarus.metrics.statistics.change_detection import expectation
 
 
 def test_changes_below_least_change_raise_no_alarm(history: NightHistory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from yarus.deployments.guard import PageAuth, allowed_hosts, refusal_reason
+from yarus.deployments.request_guard import PageAuth, allowed_hosts, refusal_reason
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 LOOPBACK_NAMES = allowed_hosts("127.0.0.1", "")

@@ -11,8 +11,8 @@ from tests.support.evaluations import Document, evaluate, load, question
 from tests.tasks.dataset.labelling.labelled import evaluate_labelled, serve_models
 from yarus.db.stores.labels import label as table
 from yarus.db.stores.labels import read_labels
-from yarus.deployments.guard import allowed_hosts
 from yarus.deployments.pages.label_pages import PAGE_VERSION, HttpReply, LabelPages
+from yarus.deployments.request_guard import allowed_hosts
 from yarus.tasks.config.connections import database
 
 MARKUP = "</script><script>alert(1)</script>"

@@ -18,7 +18,7 @@ from tests.support.evaluations import read_rows
 from tests.support.forked import CommandResult
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
-from yarus.flows.terminal.differences.gate import format_junit
+from yarus.flows.terminal.comparisons.gate import format_junit
 from yarus.tasks.config.parameters import Tier1
 from yarus.tasks.evaluation.batch import evaluate_batch
 from yarus.tasks.steps.finish import finish

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
 from yarus.__main__ import cli, run_command_line
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.flows.cli.shell.command_schema import DOCUMENTS
+from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.settings import get_settings
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"

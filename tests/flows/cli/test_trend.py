@@ -12,7 +12,7 @@ from tests.support.evaluation_history import make_source_name, write_evaluations
 from yarus.__main__ import cli
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.flows.terminal.differences.trend import ACCEPTED, BREAK, OUT, plot_history
+from yarus.flows.terminal.comparisons.trend import ACCEPTED, BREAK, OUT, plot_history
 
 
 def run_trend(*words: str) -> Result:

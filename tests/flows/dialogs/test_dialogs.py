@@ -26,7 +26,7 @@ from tests.support.evaluations import (
 )
 from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response, make_score_completion
 from yarus.db.tables import evaluation
-from yarus.flows.before import dry_run
+from yarus.flows.preflight import dry_run
 from yarus.tasks.config.parameters import Tier3
 from yarus.tasks.evaluation import batch, work_folder
 from yarus.tasks.evaluation.run import EvaluationRun

@@ -19,7 +19,7 @@ from yarus.db.tables import nightly_verdict
 from yarus.deployments.alarms.confirmation import confirmation_parameters
 from yarus.deployments.alarms.incidents import follow_flow_run, list_incidents
 from yarus.deployments.alarms.levels import LevelVerdict
-from yarus.flows.before.dry_run import plan_calls
+from yarus.flows.preflight.dry_run import plan_calls
 from yarus.tasks.comparison.noise_floor import estimate_noise_floors
 from yarus.tasks.comparison.trend import trend
 from yarus.tasks.config.parameters import Tier1, Tier3

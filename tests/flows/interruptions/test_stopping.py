@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, model_serializer
 
 from yarus import __main__
-from yarus.flows.cli.shell import stopping
+from yarus.flows.cli.framework import stopping
 
 
 class Inner(BaseModel):

@@ -13,7 +13,7 @@ from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import make_passages, question
 from tests.support.sources import store_source
 from yarus.db.tables import evaluation
-from yarus.flows.before.night_plan import plan_night
+from yarus.flows.preflight.night_plan import plan_night
 from yarus.metrics.table import METRICS, metrics_for_tier
 from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.tiers import TIERS

@@ -15,9 +15,9 @@ from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
 from tests.support.promises import check_promises
 from tests.support.sources import store_source
 from yarus.db.errors import InputError
-from yarus.flows.before.dry_run import plan_calls
-from yarus.flows.before.night_plan import plan_night
-from yarus.flows.before.preflight import check_rows
+from yarus.flows.preflight.checks import check_rows
+from yarus.flows.preflight.dry_run import plan_calls
+from yarus.flows.preflight.night_plan import plan_night
 from yarus.metrics.table import metrics_for_tier
 from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.parameters import JudgeQuality, Tier0, Tier1, Tier2, Tier3

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, update
 
 from tests.tasks.comparison.conftest import Plant
 from yarus.db.tables import evaluation
-from yarus.flows.terminal.differences.comparison import print_comparison
-from yarus.flows.terminal.differences.markdown import format_comparison_markdown
+from yarus.flows.terminal.comparisons.comparison import print_comparison
+from yarus.flows.terminal.comparisons.markdown import format_comparison_markdown
 from yarus.tasks.comparison.changes import format_statement
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.comparison.gate import gate

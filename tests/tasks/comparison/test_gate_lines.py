@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from yarus.flows.terminal.differences.gate import print_gate
+from yarus.flows.terminal.comparisons.gate import print_gate
 
 
 def make_rule(metric: str, verdict: str, needs: int | None = None) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.tasks.comparison.conftest import N, Plant
-from yarus.flows.terminal.differences.markdown import (
+from yarus.flows.terminal.comparisons.markdown import (
     MAX_COMMENT,
     escape_sentence,
     format_code,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from yarus.flows.terminal.differences.comparison import list_verdict_lines, print_comparison
+from yarus.flows.terminal.comparisons.comparison import list_verdict_lines, print_comparison
 from yarus.metrics.table import METRICS
 from yarus.tasks.comparison.changes import add_statements
 from yarus.tasks.comparison.comparison_schema import EvaluationComparison

@@ -25,7 +25,7 @@ from tests.support.llm_server import FakeLLMServer, make_completion
 from tests.support.nuggets import NuggetJudge, get_request_kind, make_nuggets
 from yarus.db.errors import InputError
 from yarus.tasks.cases.frozen_sets import diff_frozen_sets, freeze
-from yarus.tasks.dataset.annotation.round_trip import export_annotation_file, import_annotation_file
+from yarus.tasks.dataset.annotation_tables.round_trip import export_annotation_file, import_annotation_file
 
 Document = dict[str, Any]
 

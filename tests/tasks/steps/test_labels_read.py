@@ -16,7 +16,7 @@ from yarus.db.loading.staging import IncomingRow as StoredRow
 from yarus.db.tables import source_tables
 from yarus.tasks.cases import frozen_sets
 from yarus.tasks.config.parameters import JudgePipeline, Parameters, Tier0, Tier1, Tier2, Tier3, Ux
-from yarus.tasks.dataset.annotation.reviews import annotation_from_verdicts
+from yarus.tasks.dataset.annotation_tables.reviews import annotation_from_verdicts
 from yarus.tasks.evaluation.result_files import make_folder
 from yarus.tasks.evaluation.run import DRY_RUN_PREFIX, EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_cases

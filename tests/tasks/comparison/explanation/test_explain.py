@@ -12,7 +12,7 @@ from tests.support.evaluations import evaluate, load
 from tests.tasks.dataset.labelling.labelled import fix_evaluation_ids
 from yarus.db.errors import InputError
 from yarus.tasks.comparison.explanation.explain import explain
-from yarus.tasks.comparison.explanation.largest import explanation_sentences
+from yarus.tasks.comparison.explanation.largest_changes import explanation_sentences
 
 TOPICS = ("общежитие", "стипендия", "библиотека", "расписание", "спортзал", "столовая")
 PAGES, ASKED = 8, 3

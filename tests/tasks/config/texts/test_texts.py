@@ -13,8 +13,8 @@ import pytest
 from yarus.db.removal.retention import ERASED_NOTE
 from yarus.deployments.prefect.home_server import StopResult
 from yarus.deployments.upkeep.readiness import Missing
-from yarus.flows.terminal.differences.comparison import PROVEN_VERDICTS
-from yarus.flows.terminal.differences.gate import VERDICTS_BY_URGENCY
+from yarus.flows.terminal.comparisons.comparison import PROVEN_VERDICTS
+from yarus.flows.terminal.comparisons.gate import VERDICTS_BY_URGENCY
 from yarus.metrics.exam_kinds import KINDS as EXAM_KINDS
 from yarus.metrics.metric import GRADE_LADDERS
 from yarus.metrics.table import GOALS, METRICS
@@ -24,13 +24,13 @@ from yarus.tasks.cases.vocabulary import TURN_STRATA, USER_STRATA, Status, Unit
 from yarus.tasks.comparison import corrected_means, gate
 from yarus.tasks.comparison.experiments.robustness import RATES
 from yarus.tasks.comparison.explanation.explanation_schema import TopicsBy
-from yarus.tasks.comparison.explanation.largest import STAGES
+from yarus.tasks.comparison.explanation.largest_changes import STAGES
 from yarus.tasks.comparison.gate_verdicts import BaselineKind
 from yarus.tasks.comparison.slices import SLICES
 from yarus.tasks.config.texts import LANGUAGES, texts, translations
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.dataset.annotation import judged_answers
-from yarus.tasks.dataset.annotation.columns import COLUMNS, YES_NO
+from yarus.tasks.dataset.annotation_tables import judged_answers
+from yarus.tasks.dataset.annotation_tables.columns import COLUMNS, YES_NO
 from yarus.tasks.dataset.audit import KINDS
 from yarus.tasks.dataset.corpus.chatter import KINDS as CHATTER
 from yarus.tasks.dataset.corpus.profile import COUNTS as ADVISED
@@ -157,7 +157,7 @@ OTHER_FILES = {
     "lessons": "tasks/report/templates/labels.html",
     "label_page": "deployments/pages/label.js",
     "dataset": "tasks/dataset/**/*.py",
-    "annotation.reasons": "tasks/dataset/annotation/candidates.py",
+    "annotation.reasons": "tasks/dataset/annotation_tables/candidates.py",
     "annotation.problems": "tasks/dataset/**/*.py",
     "report.experiments": "tasks/config/factors.py",
     "report.page": "tasks/report/templates/*.html",

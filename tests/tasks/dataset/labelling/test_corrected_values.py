@@ -18,7 +18,7 @@ from tests.tasks.dataset.labelling.labelled import (
     source_name_of,
 )
 from yarus.db.errors import InputError
-from yarus.flows.terminal.differences.gate import print_gate
+from yarus.flows.terminal.comparisons.gate import print_gate
 from yarus.flows.terminal.summary import print_summary
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.comparison.gate import gate

@@ -17,8 +17,8 @@ from tests.tasks.dataset.labelling.relevance.filled import (
     serve_judge,
 )
 from yarus.db.errors import InputError
-from yarus.flows.before.dry_run import plan_calls
-from yarus.flows.terminal.differences.comparison import print_comparison
+from yarus.flows.preflight.dry_run import plan_calls
+from yarus.flows.terminal.comparisons.comparison import print_comparison
 from yarus.flows.terminal.summary import print_summary
 from yarus.tasks.cases.rankings import needs_judgement
 from yarus.tasks.comparison.compare import compare
