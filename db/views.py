@@ -130,9 +130,9 @@ def create(connection: Connection) -> None:
     drop(connection)
     for name, view in VIEWS.items():
         connection.exec_driver_sql(f"CREATE VIEW {SCHEMA}.{name} AS {view.query}")
-        _comment(connection, "VIEW", f"{SCHEMA}.{name}", view.meaning)
+        _add_comment(connection, "VIEW", f"{SCHEMA}.{name}", view.meaning)
         for column, meaning in view.columns.items():
-            _comment(connection, "COLUMN", f"{SCHEMA}.{name}.{column}", meaning)
+            _add_comment(connection, "COLUMN", f"{SCHEMA}.{name}.{column}", meaning)
 
 
 def drop(connection: Connection) -> None:
@@ -141,6 +141,6 @@ def drop(connection: Connection) -> None:
         connection.execute(text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
 
 
-def _comment(connection: Connection, kind: str, name: str, meaning: str) -> None:
+def _add_comment(connection: Connection, kind: str, name: str, meaning: str) -> None:
     quoted = meaning.replace("'", "''")
     connection.exec_driver_sql(f"COMMENT ON {kind} {name} IS '{quoted}'".replace("%", "%%"))

@@ -31,7 +31,7 @@ def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
         >>> semantic_similarity([[3.0, 4.0], [1.0, 0.0]], [[4.0, 3.0], [0.0, 2.0]])
         array([0.96, 0.  ])
     """
-    actual, expected = _vectors(hypotheses), _vectors(references)
+    actual, expected = _to_floats(hypotheses), _to_floats(references)
     if actual.shape != expected.shape or actual.ndim != 2:
         raise ValueError(
             f"hypotheses are {actual.shape} but references {expected.shape}; give one vector a case of each"
@@ -70,7 +70,7 @@ def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
     return np.array([_equal_pairs([text for text in repeats if text is not None]) for repeats in answers], np.float64)
 
 
-def _vectors(series: ArrayLike) -> NDArray[Any]:
+def _to_floats(series: ArrayLike) -> NDArray[Any]:
     vectors = np.asarray(series)
     return vectors if vectors.dtype.kind == "f" else vectors.astype(np.float64)
 

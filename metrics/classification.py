@@ -49,7 +49,7 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> ConfusionCou
         >>> confusion([True, True, False, False], [True, False, False, True])
         ConfusionCounts(true_positives=1, false_positives=1, true_negatives=1, false_negatives=1)
     """
-    yes, true = _decisions(predicted, actual)
+    yes, true = _check_decisions(predicted, actual)
     tn, fn, fp, tp = np.bincount(2 * yes + true, minlength=4).tolist()
     return ConfusionCounts(true_positives=tp, false_positives=fp, true_negatives=tn, false_negatives=fn)
 
@@ -74,7 +74,7 @@ def outcome_indicators(predicted: Sequence[bool], actual: Sequence[bool]) -> Flo
                [0., 0., 1., 0.],
                [0., 1., 0., 0.]])
     """
-    yes, true = _decisions(predicted, actual)
+    yes, true = _check_decisions(predicted, actual)
     return np.column_stack([yes & true, 1 - (yes | true), yes & (1 - true), (1 - yes) & true]).astype(np.float64)
 
 
@@ -100,7 +100,7 @@ def accuracy(counts: ConfusionCounts) -> Ratio:
         >>> float(accuracy(ConfusionCounts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.7
     """
-    tp, fp, tn, fn = _floats(counts)
+    tp, fp, tn, fn = _to_floats(counts)
     return _ratio(tp + tn, tp + fp + tn + fn)
 
 
@@ -114,7 +114,7 @@ def precision(counts: ConfusionCounts) -> Ratio:
         >>> float(precision(ConfusionCounts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.75
     """
-    tp, fp, _, _ = _floats(counts)
+    tp, fp, _, _ = _to_floats(counts)
     return _ratio(tp, tp + fp)
 
 
@@ -128,7 +128,7 @@ def recall(counts: ConfusionCounts) -> Ratio:
         >>> float(recall(ConfusionCounts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.6
     """
-    tp, _, _, fn = _floats(counts)
+    tp, _, _, fn = _to_floats(counts)
     return _ratio(tp, tp + fn)
 
 
@@ -142,7 +142,7 @@ def specificity(counts: ConfusionCounts) -> Ratio:
         >>> float(specificity(ConfusionCounts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.8
     """
-    _, fp, tn, _ = _floats(counts)
+    _, fp, tn, _ = _to_floats(counts)
     return _ratio(tn, tn + fp)
 
 
@@ -160,7 +160,7 @@ def f1(counts: ConfusionCounts) -> Ratio:
         >>> round(float(f1(ConfusionCounts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
         0.667
     """
-    tp, fp, _, fn = _floats(counts)
+    tp, fp, _, fn = _to_floats(counts)
     return _ratio(2 * tp, 2 * tp + fp + fn)
 
 
@@ -181,19 +181,19 @@ def mcc(counts: ConfusionCounts) -> Ratio:
         >>> float(mcc(ConfusionCounts(8, 2, 0, 0)))  # always yes: undefined, whatever the truth
         nan
     """
-    tp, fp, tn, fn = _floats(counts)
+    tp, fp, tn, fn = _to_floats(counts)
     margins = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
     return np.clip(_ratio(tp * tn - fp * fn, margins), -1, 1)
 
 
-def _decisions(predicted: Sequence[bool], actual: Sequence[bool]) -> tuple[Integers, Integers]:
+def _check_decisions(predicted: Sequence[bool], actual: Sequence[bool]) -> tuple[Integers, Integers]:
     """Return both series as 0 and 1."""
     if len(predicted) != len(actual):
         raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
-    return _booleans("predicted", predicted), _booleans("actual", actual)
+    return _check_booleans("predicted", predicted), _check_booleans("actual", actual)
 
 
-def _booleans(name: str, values: Sequence[bool]) -> Integers:
+def _check_booleans(name: str, values: Sequence[bool]) -> Integers:
     """Return the values as 0 and 1; other values are errors, so that None does not count as no."""
     for index, value in enumerate(values):
         if value not in (0, 1):
@@ -201,7 +201,7 @@ def _booleans(name: str, values: Sequence[bool]) -> Integers:
     return np.fromiter(values, np.int64, len(values))
 
 
-def _floats(counts: ConfusionCounts) -> tuple[Floats, ...]:
+def _to_floats(counts: ConfusionCounts) -> tuple[Floats, ...]:
     """Return the counts as floats, whose products do not overflow."""
     return tuple(np.asarray(count, dtype=np.float64) for count in counts)
 

@@ -45,7 +45,7 @@ def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float 
         0.5
     """
     queries, entries = as_matrix(questions), as_matrix(cached)
-    similarities, _ = _nearest(queries, entries, np.full(len(queries), len(entries)))
+    similarities, _ = _nearest_candidates(queries, entries, np.full(len(queries), len(entries)))
     return float(np.mean(is_cache_hit(similarities, threshold=threshold))) if len(queries) and len(entries) else np.nan
 
 
@@ -138,7 +138,7 @@ def nearest_earlier_question(
     order = order[searched[order]]
     earlier = np.searchsorted(asked_at[candidate_order], asked_at[order], side="left")
     similarities, nearest_rows = np.full(len(matrix), np.nan), np.full(len(matrix), -1)
-    nearest_similarities, nearest_positions = _nearest(matrix[order], matrix[candidate_order], earlier)
+    nearest_similarities, nearest_positions = _nearest_candidates(matrix[order], matrix[candidate_order], earlier)
     similarities[order] = nearest_similarities
     has_nearest = ~np.isnan(nearest_similarities)
     nearest_rows[order[has_nearest]] = candidate_order[nearest_positions[has_nearest]]
@@ -242,7 +242,7 @@ def _prepare_dialogs(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> tuple[F
     return matrix / vector_lengths(matrix)[:, None], codes
 
 
-def _nearest(
+def _nearest_candidates(
     questions: NDArray[np.float64], candidates: NDArray[np.float64], usable: Integers
 ) -> tuple[Floats, Integers]:
     """Return the highest cosine of each question with its first `usable` candidates, and its position; NaN if none."""

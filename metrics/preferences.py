@@ -26,7 +26,7 @@ def pearson(differences: ArrayLike, labels: ArrayLike) -> float:
         >>> round(pearson([0.5, -0.5, 0.25], [[2, 1], [-2, -1], [0, 1]]), 3)
         0.924
     """
-    deltas, ratings = _pairs(differences, labels)
+    deltas, ratings = _rated_pairs(differences, labels)
     deltas_by_label, labels_flat = np.repeat(deltas, ratings.shape[1]), ratings.ravel()
     is_complete = ~np.isnan(deltas_by_label) & ~np.isnan(labels_flat)
     deltas_by_label, labels_flat = deltas_by_label[is_complete], labels_flat[is_complete]
@@ -52,7 +52,7 @@ def accuracy(differences: ArrayLike, labels: ArrayLike) -> float:
         >>> accuracy([0.5, 0.5, 0.0, 0.9], [[2, 1], [-2, -1], [1, 1], [1, -1]])
         0.5
     """
-    deltas, ratings = _pairs(differences, labels)
+    deltas, ratings = _rated_pairs(differences, labels)
     is_rated = ~np.isnan(ratings)
     preferred = np.sign(np.where(is_rated, ratings, 0).sum(axis=1))
     is_counted = (preferred != 0) & ~np.isnan(deltas)
@@ -62,7 +62,7 @@ def accuracy(differences: ArrayLike, labels: ArrayLike) -> float:
     return float(np.mean((right > 0) + 0.5 * (right == 0)))
 
 
-def _pairs(differences: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+def _rated_pairs(differences: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
     deltas, ratings = np.asarray(differences, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if deltas.ndim != 1 or ratings.ndim != 2 or len(deltas) != len(ratings):
         raise ValueError(f"{deltas.shape} differences but {ratings.shape} labels; one row of labels a difference")

@@ -142,17 +142,17 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
     """
     top, total = _first_ranks(gains, k), _check_totals(gains, n_relevant)
     if ideal is not None:
-        best = _discounted(_first_ranks(ideal, k))
+        best = _discounted_gain(_first_ranks(ideal, k))
         if len(best) != len(top):
             raise ValueError(f"gains for {len(top)} questions but ideal gains for {len(best)}")
     elif (graded := np.abs((matrix := _first_ranks(gains)) - np.sign(matrix)) > 0).any():
         raise ValueError(f"a gain of {matrix[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
     else:
-        best = _discounted(np.tri(k + 1, k, -1))[np.minimum(total, k)]
-    return np.asarray(_discounted(top) / np.where(best > 0, best, np.nan))
+        best = _discounted_gain(np.tri(k + 1, k, -1))[np.minimum(total, k)]
+    return np.asarray(_discounted_gain(top) / np.where(best > 0, best, np.nan))
 
 
-def _discounted(gains: Floats) -> Floats:
+def _discounted_gain(gains: Floats) -> Floats:
     """Return DCG of whole rows, summed rank by rank, whatever the shape, so that a perfect ranking equals the ideal."""
     return np.asarray(sum(gain / np.log2(rank + 1) for rank, gain in enumerate(gains.T, 1)))
 

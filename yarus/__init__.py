@@ -117,7 +117,7 @@ def cases(evaluation: str) -> "DataFrame":
     """
     from yarus.tasks.evaluation.queries import filter_cases
 
-    return _frame(evaluation, lambda engine, evaluation_id: filter_cases(engine, evaluation_id, ()))
+    return _read_frame(evaluation, lambda engine, evaluation_id: filter_cases(engine, evaluation_id, ()))
 
 
 def scores(evaluation: str) -> "DataFrame":
@@ -131,7 +131,7 @@ def scores(evaluation: str) -> "DataFrame":
     """
     from yarus.tasks.evaluation.export import read_metric_rows
 
-    return _frame(evaluation, read_metric_rows)
+    return _read_frame(evaluation, read_metric_rows)
 
 
 def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
@@ -217,7 +217,7 @@ def report(*evaluations: str, out: str | os.PathLike[str] | None = None, languag
     return write_report(open_database(), evaluations, Path(out) if out else None, language)
 
 
-def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":
+def _read_frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":
     """Return rows of an evaluation as people may see them, each column in the type that it is stored in."""
     import pandas as pd
 

@@ -67,7 +67,7 @@ def acquire_server(home: Path, *, version: str = "18") -> str:
             version=version,
             installations=", ".join(cluster.INSTALLATIONS),
         )
-    folder = _folder(home)
+    folder = _server_folder(home)
     if "\n" in str(folder):
         raise DatabaseUnavailable(
             "{folder!r} has a line break: set YARUS_HOME elsewhere, {elsewhere}",
@@ -95,17 +95,17 @@ def acquire_server(home: Path, *, version: str = "18") -> str:
 def release_server(home: Path) -> None:
     """End this process's use of a home's server, and stop the server if no other process uses it; also done at exit."""
     with _thread_lock:
-        _release(_folder(home))
+        _release(_server_folder(home))
 
 
 def is_running(home: Path) -> bool:
     """Return whether a home's server runs, by any process."""
-    return cluster.find_listening_pid(_folder(home)) is not None
+    return cluster.find_listening_pid(_server_folder(home)) is not None
 
 
 def stop_server(home: Path) -> Literal["stopped", "not running", "in use"]:
     """Stop a home's server that no process uses, such as one that a killed process left; errors as `acquire_server`."""
-    folder = _folder(home)
+    folder = _server_folder(home)
     if not folder.exists():
         return "not running"
     with _thread_lock, hold_mutex(folder):
@@ -123,7 +123,7 @@ def stop_server(home: Path) -> Literal["stopped", "not running", "in use"]:
             release_lock(lock)
 
 
-def _folder(home: Path) -> Path:
+def _server_folder(home: Path) -> Path:
     return home.expanduser().resolve() / "postgres"
 
 

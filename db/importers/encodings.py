@@ -139,7 +139,7 @@ def _share_of_upper_bytes(column: bytes) -> float:
 
 def _guess_single_byte(words: list[bytes]) -> EncodingGuess:
     readings = {encoding: [word.decode(encoding, "replace") for word in words] for encoding in CYRILLIC_ENCODINGS}
-    scores = {encoding: sum(map(_score, readings[encoding])) for encoding in CYRILLIC_ENCODINGS}
+    scores = {encoding: sum(map(_score_word, readings[encoding])) for encoding in CYRILLIC_ENCODINGS}
     best = max(CYRILLIC_ENCODINGS, key=scores.__getitem__)
     letters, lonely = _count_letters(readings[best])
     if lonely * 2 >= letters:
@@ -155,7 +155,7 @@ def _guess_western(words: list[bytes]) -> EncodingGuess:
     return EncodingGuess(encoding, sum(letter.isalpha() and not letter.isascii() for letter in joined.decode(encoding)))
 
 
-def _score(word: str) -> float:
+def _score_word(word: str) -> float:
     """Score the letters beyond ASCII of a word: the logarithm of how likely they are in a Russian text."""
     score = sum(_score_letter(letter) for letter in word if not letter.isascii())
     capitals = sum(letter.isupper() and not letter.isascii() for letter in word)

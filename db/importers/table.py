@@ -181,7 +181,7 @@ class ImportedTable:
                 Words(
                     "{column}: {n} of {total} not read ({examples}): {reason}; left empty",
                     column=self.mapping[target], n=faults.n_cells, total=self.survey.filled[target],
-                    examples=_examples(faults), reason=faults.reason,
+                    examples=_format_faults(faults), reason=faults.reason,
                 )
             )  # fmt: skip
         for remark, remarked in self.survey.remarks.items():
@@ -367,7 +367,7 @@ class ImportedTable:
                 yield row_values
                 continue
             values = dict(row_values)
-            values["confluence_url"] = _first_item(values.get("confluence_url"))
+            values["confluence_url"] = _first_or_only(values.get("confluence_url"))
             row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY_COLUMNS["chunks"]})
             yield IncomingRow(place, {"id": row_id, **{name: values[name] for name in columns}})
 
@@ -397,7 +397,7 @@ class ImportedTable:
             pages = values.get("confluence_url")
             row_values = {"id": row_id, **{name: values[name] for name in log_columns}}
             if "confluence_url" in row_values:
-                row_values["confluence_url"] = _first_item(pages)
+                row_values["confluence_url"] = _first_or_only(pages)
             if has_recorded:
                 several_pages = pages if isinstance(pages, list) and len(pages) > 1 else None
                 row_values["recorded"] = make_record(self._resolve_contexts(values, corpus) | {"urls": several_pages})
@@ -474,7 +474,7 @@ class ImportedTable:
             yield place, {"contexts": passages}
 
 
-def _first_item(value: Any) -> str | None:
+def _first_or_only(value: Any) -> str | None:
     return (value[0] if value else None) if isinstance(value, list) else value
 
 
@@ -609,7 +609,7 @@ def _detect_table(
             Words("column in {path}:", path=path), needed, names, Words("Map it: {maps}", maps=f"--map {needed}=NAME")
         )
     unused = {
-        name: _example(name, sample) for name in proposal.unused
+        name: _format_example(name, sample) for name in proposal.unused
         if name not in (*mapped_columns, ASSERTION_REFERENCE) and not name.startswith(
             ("__expected", *(f"{column}." for column in columns.values()))
         )
@@ -651,11 +651,11 @@ def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str],
 
 
 def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) -> str:
-    columns = [f"{name or '(no name)'} ({_example(name, sample)})" for name in names if "." not in name]
+    columns = [f"{name or '(no name)'} ({_format_example(name, sample)})" for name in names if "." not in name]
     return ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
 
 
-def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
+def _format_example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
     value = next(iter_values(sample, name), None)
     return "" if value is None else short(value)
 
@@ -776,7 +776,7 @@ def _has_several(reference: Any) -> bool:
         return False
 
 
-def _examples(faults: ColumnFaults) -> str:
+def _format_faults(faults: ColumnFaults) -> str:
     pairs = zip(faults.examples, faults.places, strict=True)
     return join_messages((Words("{example!r} at {place}", example=text, place=place) for text, place in pairs), ", ")
 
@@ -802,7 +802,7 @@ def _drop_unreadable_columns(table: ImportedTable, mapping: Mapping[str, str]) -
                 "{column}: {n} of {total} cannot be read as {ours} ({examples}): {reason}. The column is not used; if "
                 "it is: --map {map}",
                 column=column, n=faults.n_cells, total=filled, ours=target, reason=faults.reason,
-                examples=_examples(faults), map=quote_for_shell(f"{target}={column}"),
+                examples=_format_faults(faults), map=quote_for_shell(f"{target}={column}"),
             )
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from yarus.db.errors import InputError, unknown
 from yarus.db.journal import IS_LIVE
 from yarus.db.tables import evaluation
 from yarus.deployments.alarms.budget import looks_per_false_alarm
-from yarus.deployments.alarms.levels import watched_levels
+from yarus.deployments.alarms.levels import create_detectors
 from yarus.deployments.alarms.nights import read_nights_since
 from yarus.metrics.statistics.change_detection.expectation import NightlyNoise, detection_delay, expected_false_alarms
 from yarus.metrics.table import get_metric
@@ -99,7 +99,7 @@ def _newest_evaluations(engine: Engine, source: str) -> Iterator[RowMapping]:
 
 def _expect_of_tier(engine: Engine, row: RowMapping, looks: float) -> ExpectedOfMetric | None:
     baseline = row["id"] if row["accepted_at"] else journal.find_baseline(engine, row["id"])
-    levels = watched_levels(engine, row)
+    levels = create_detectors(engine, row)
     watched = read_nights_since(engine, row, baseline, list(levels)) if baseline else []
     name = next((name for name in levels if watched and name in watched[-1].nights), None)
     if name is None:

@@ -49,7 +49,7 @@ def judge_level(engine: Engine, row: RowMapping) -> LevelVerdict:
         is_good = row["accepted_at"] is not None  # the first of its key
         reason = None if is_good else nightly_remark("not accepted", row, baseline)
         return LevelVerdict("good" if is_good else "inconclusive", baseline, [], reason)
-    nights = _WatchedNights(watched_levels(engine, row))
+    nights = _WatchedNights(create_detectors(engine, row))
     *before, tonight = read_nights_since(engine, row, baseline, list(nights.levels))
     for night in before:
         nights.add(night)
@@ -70,7 +70,7 @@ def judge_level(engine: Engine, row: RowMapping) -> LevelVerdict:
     return LevelVerdict("good", baseline, [], _explain_harder_questions(row, baseline, tonight))
 
 
-def watched_levels(engine: Engine, row: RowMapping) -> dict[str, LevelDetector]:
+def create_detectors(engine: Engine, row: RowMapping) -> dict[str, LevelDetector]:
     """Return the watched levels: those of the headline metrics."""
     floors, quantile = estimate_noise_floors(engine, row["comparability_key"]), normal_quantile(0.95)
     levels: dict[str, LevelDetector] = {}

@@ -60,15 +60,15 @@ def read_changes(engine: Engine, summary: EvaluationSummary) -> Changes:
     comparison = compare_with_accepted(engine, row)
     metrics = compared_metrics(comparison) if comparison else {}
     if metrics and comparison:
-        before = _values(report.read_summary(engine, comparison["a"]["evaluation_id"]))
-        now = _values(summary)
+        before = _measured_values(report.read_summary(engine, comparison["a"]["evaluation_id"]))
+        now = _measured_values(summary)
         uncompared = [name for name in now if name in before and name not in metrics]
         metrics |= {name: {"difference": now[name] - before[name], "verdict": None} for name in uncompared}
     since = dict.fromkeys(LANGUAGES, comparison["a"]["started_at"][:10]) if comparison else None  # the day, of ISO 8601
     return {"since": since, "metrics": metrics, "found": comparison, "problem": inconclusive_reason(comparison, row)}
 
 
-def _values(summary: EvaluationSummary) -> dict[str, float]:
+def _measured_values(summary: EvaluationSummary) -> dict[str, float]:
     return {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
 
 

@@ -72,10 +72,10 @@ def start_early() -> None:
 def is_wanted(home: Path) -> bool:
     """Return whether commands use the home's server: no other is set in variables, `.env` or Prefect's profile."""
     is_named = any(server_access.read_variable(name) for name in (API, NO_SERVER))
-    return not is_named and API not in _profile() and is_shared(home)
+    return not is_named and API not in _read_profile() and is_shared(home)
 
 
-def _profile() -> dict[str, str]:
+def _read_profile() -> dict[str, str]:
     """Return the settings of Prefect's active profile, if there is one."""
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     with suppress(OSError, tomllib.TOMLDecodeError, KeyError):

@@ -92,7 +92,7 @@ def start_server() -> None:
         return
     elif not home_server.is_shared(home):
         _start_alone(home)
-    elif not (api and _answers(home, api)) and not _answers(
+    elif not (api and _is_answering(home, api)) and not _is_answering(
         home, _join_server(home)
     ):  # the joined one was about to end
         raise server_process.start_error(_log_path(home), os.environ[home_server.DATABASE])
@@ -120,7 +120,7 @@ def _join_server(home: Path) -> str:
     return server.api
 
 
-def _answers(home: Path, api: str) -> bool:
+def _is_answering(home: Path, api: str) -> bool:
     """Return whether the server of the home answers, now or when it is ready; False if it has ended.
 
     Raises:

@@ -136,13 +136,13 @@ def check_code(chosen: Parameters, opened: Resources) -> None:
     Raises:
         InputError: the interpreter, the module or the function does not exist.
     """
-    for name, setting, kind in [] if isinstance(chosen, NightlyParameters) else _functions(chosen):
+    for name, setting, kind in [] if isinstance(chosen, NightlyParameters) else _list_functions(chosen):
         from yarus.tasks.systems.user_code import UserFunctions
 
         opened.get(UserFunctions).get(name, setting, kind)
 
 
-def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "ResultKind"]]:
+def _list_functions(chosen: Parameters) -> Iterator[tuple[str, str, "ResultKind"]]:
     settings = get_settings()
     for tier in list_evaluations(chosen):
         system = get_system(tier) if isinstance(tier, Tier3) else "local"

@@ -44,13 +44,13 @@ def check_reach(chosen: Parameters) -> None:
     for endpoint, reason in zip(endpoints, _probe_addresses([endpoint.address for endpoint in endpoints]), strict=True):
         if reason is None:
             continue
-        error = _unreachable(endpoint, reason)
+        error = _unreachable_error(endpoint, reason)
         if not isinstance(chosen, NightlyParameters):
             raise error
         log.warning("%s; what does not need it goes on", error)
 
 
-def _unreachable(endpoint: Endpoint, reason: str) -> ModelUnavailable | InputError:
+def _unreachable_error(endpoint: Endpoint, reason: str) -> ModelUnavailable | InputError:
     if endpoint.address == get_hub_url():
         return InputError(
             "embedder {what!r} is not on this machine, and {address} cannot be reached to download it ({why}). Give "
@@ -72,7 +72,7 @@ def _list_endpoints(chosen: Parameters) -> Iterator[Endpoint]:
     system = get_system(chosen).removeprefix(OPENAI_PREFIX) if isinstance(chosen, Tier3) else "local"
     if is_http_url(system):
         yield Endpoint("the system under test", system, "YARUS_SUT or --sut")
-    for embedder in dict.fromkeys(_embedders(chosen, is_local=system == "local")):
+    for embedder in dict.fromkeys(_list_embedders(chosen, is_local=system == "local")):
         if is_http_url(embedder):
             yield Endpoint("the embedder", embedder.partition("#")[0], "YARUS_EMBEDDER or --embedder")
         elif embedder != LEXICAL and not is_downloaded(embedder):
@@ -88,7 +88,7 @@ def _list_search_services(chosen: RetrievalParameters, settings: Settings) -> It
             yield Endpoint(f"the {component}", name, f"YARUS_{component.upper()} or --{component}")
 
 
-def _embedders(chosen: Parameters, *, is_local: bool) -> Iterator[str]:
+def _list_embedders(chosen: Parameters, *, is_local: bool) -> Iterator[str]:
     """Yield the names of the embedders: the retriever's if it uses vectors, and the one that measures similarity."""
     settings = get_settings()
     by_vectors = True

@@ -82,15 +82,15 @@ def claim_metrics(cases: Sequence[Verdicts | None]) -> dict[str, Floats]:
         >>> {name: values[name].tolist() for name in ("claim_precision", "hallucination", "context_precision")}
         {'claim_precision': [0.5], 'hallucination': [0.5], 'context_precision': [0.5]}
     """
-    rows = [dict.fromkeys(NAMES, np.nan) if case is None else _metrics(case) for case in cases]
+    rows = [dict.fromkeys(NAMES, np.nan) if case is None else _case_metrics(case) for case in cases]
     return {name: np.array([row[name] for row in rows], np.float64) for name in NAMES}
 
 
-def _metrics(case: Verdicts) -> dict[str, float]:
+def _case_metrics(case: Verdicts) -> dict[str, float]:
     correct, included = (np.asarray(side, np.float64).reshape(-1) for side in case[:2])
-    answer_by_passage = _matrix(case.answer_in_passages, correct, "answer")
-    reference_by_passage = _matrix(case.reference_in_passages, included, "reference")
-    faithful, recalled = _any(answer_by_passage, 1), _any(reference_by_passage, 1)
+    answer_by_passage = _verdict_matrix(case.answer_in_passages, correct, "answer")
+    reference_by_passage = _verdict_matrix(case.reference_in_passages, included, "reference")
+    faithful, recalled = _any_yes(answer_by_passage, 1), _any_yes(reference_by_passage, 1)
     precision, recall = mean_defined(correct), mean_defined(included)
     # A product is NaN if either factor has no verdict, even if the other is 0: the rest would be biased downwards.
     return {
@@ -98,7 +98,9 @@ def _metrics(case: Verdicts) -> dict[str, float]:
         "claim_recall": recall,
         "claim_f1": 0.0 if precision + recall == 0 else 2 * precision * recall / (precision + recall),
         "retrieved_claim_recall": mean_defined(recalled),
-        "context_precision": mean_defined(_any(reference_by_passage[~np.isnan(reference_by_passage).all(axis=1)], 0))
+        "context_precision": mean_defined(
+            _any_yes(reference_by_passage[~np.isnan(reference_by_passage).all(axis=1)], 0)
+        )
         if reference_by_passage.size
         else np.nan,
         "context_utilization": mean_defined(included[recalled == 1]),
@@ -109,7 +111,7 @@ def _metrics(case: Verdicts) -> dict[str, float]:
     }
 
 
-def _matrix(verdicts: ArrayLike, claims: Floats, text: str) -> Floats:
+def _verdict_matrix(verdicts: ArrayLike, claims: Floats, text: str) -> Floats:
     """Return the verdicts by passage; without columns if there are no passages."""
     matrix = np.asarray(verdicts, np.float64)
     if matrix.size == 0:
@@ -119,7 +121,7 @@ def _matrix(verdicts: ArrayLike, claims: Floats, text: str) -> Floats:
     return matrix
 
 
-def _any(verdicts: Floats, axis: int) -> Floats:
+def _any_yes(verdicts: Floats, axis: int) -> Floats:
     """Return whether any is 1; NaN if none is and a verdict is missing, or if there are none."""
     if verdicts.shape[axis] == 0:
         return np.full(verdicts.shape[1 - axis], np.nan)

@@ -29,7 +29,7 @@ def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
         >>> citation_precision([[[1, 0], [0, 0]], None])
         array([0.5, nan])
     """
-    return np.array([_share(case, 0) for case in cases], np.float64)
+    return np.array([_share_with_yes(case, 0) for case in cases], np.float64)
 
 
 def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
@@ -50,7 +50,7 @@ def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
         >>> citation_recall([[[1, 0], [0, 0]], np.empty((2, 0)), None])
         array([0.5, 0. , nan])
     """
-    return np.array([_share(case, 1) for case in cases], np.float64)
+    return np.array([_share_with_yes(case, 1) for case in cases], np.float64)
 
 
 def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
@@ -72,7 +72,7 @@ def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
     return np.array([np.mean(case) if case else np.nan for case in cases], np.float64)
 
 
-def _share(case: ArrayLike | None, axis: int) -> float:
+def _share_with_yes(case: ArrayLike | None, axis: int) -> float:
     """Return the share of rows (axis 1) or columns (axis 0) with a 1; exclusions do not depend on the verdicts."""
     if case is None:
         return np.nan

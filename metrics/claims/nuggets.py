@@ -50,10 +50,10 @@ def nugget_recall(cases: Sequence[Nuggets | None], *, okay: bool = False, partia
         >>> nugget_recall([case, None]), nugget_recall([case], okay=True, partial=True)
         (array([0.5, nan]), array([0.5]))
     """
-    return np.array([_share(case, okay, partial) for case in cases], np.float64)
+    return np.array([_covered_share(case, okay, partial) for case in cases], np.float64)
 
 
-def _share(case: Nuggets | None, okay: bool, partial: bool) -> float:
+def _covered_share(case: Nuggets | None, okay: bool, partial: bool) -> float:
     if case is None:
         return np.nan
     support, vital = np.asarray(case.support, np.float64).reshape(-1), np.asarray(case.vital, bool).reshape(-1)

@@ -92,11 +92,11 @@ def _has_name(answer: str, distractor: str, other_text: str) -> bool:
 
 
 def _has_run(answer: str, distractor: str, other_text: str) -> bool:
-    runs = _runs(answer)
-    return bool(runs and (runs & _runs(distractor)) - _runs(other_text))
+    runs = _word_runs(answer)
+    return bool(runs and (runs & _word_runs(distractor)) - _word_runs(other_text))
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
+def _word_runs(text: str) -> set[tuple[str, ...]]:
     words = stem_words(text)
     return set(zip(*(words[start:] for start in range(RUN_WORDS)), strict=False))
 

@@ -192,7 +192,7 @@ def supported_shares(held: Sequence[Sequence[CheckedFact] | None]) -> NDArray[np
         >>> supported_shares(check_facts(["5 дней, каб. 2"], ["5 дней"]))
         array([0.5])
     """
-    return np.array([np.nan if checks is None else _share(checks) for checks in held], np.float64)
+    return np.array([np.nan if checks is None else _supported_share(checks) for checks in held], np.float64)
 
 
 def _check_facts(stating: Text, supporting: Text, aside: Text) -> list[CheckedFact] | None:
@@ -206,7 +206,7 @@ def _check_facts(stating: Text, supporting: Text, aside: Text) -> list[CheckedFa
     return [check for check in checks if check.supported or not _is_supported(supported, check.readings)] or None
 
 
-def _share(checks: Sequence[CheckedFact]) -> float:
+def _supported_share(checks: Sequence[CheckedFact]) -> float:
     """Return the share of distinct facts with support; a repeated fact is supported if every mention is."""
     different: dict[Reading, bool] = {}
     for _, readings, supported in checks:

@@ -40,20 +40,20 @@ def find_addresses(low: str) -> Iterator[Token]:
     if "@" in low:
         for match in EMAIL.finditer(low):
             email = match[0].rstrip(END)
-            yield _token("email", "e", match, email, email)
-        low = EMAIL.sub(_blank, low)
+            yield _build_token("email", "e", match, email, email)
+        low = EMAIL.sub(_blank_out, low)
         for match in HANDLE.finditer(low):
-            yield _token("url", "u", match, match[0], f"t.me/{match[0][1:]}")
-        low = HANDLE.sub(_blank, low)
+            yield _build_token("url", "u", match, match[0], f"t.me/{match[0][1:]}")
+        low = HANDLE.sub(_blank_out, low)
     if "." in low and (HOST.search(low) or "//" in low):
         for match in URL.finditer(low):
             page = match[0].rstrip(END)
             if address := SCHEME.sub("", page):
-                yield _token("url", "u", match, page, unquote(address).rstrip("/"))
-        low = URL.sub(_blank, low)
+                yield _build_token("url", "u", match, page, unquote(address).rstrip("/"))
+        low = URL.sub(_blank_out, low)
     if PHONE_LIKE.search(low):
         for match in PHONE.finditer(low):
-            yield _token("phone", "p", match, match[0], re.sub(r"\D", "", match[0])[-10:])
+            yield _build_token("phone", "p", match, match[0], re.sub(r"\D", "", match[0])[-10:])
 
 
 def blank_tokens(low: str, address_tokens: list[Token]) -> str:
@@ -71,12 +71,12 @@ def blank_tokens(low: str, address_tokens: list[Token]) -> str:
     return "".join((*parts, low[last:]))
 
 
-def _token(kind: str, reading: str, match: re.Match[str], written: str, value: str) -> Token:
+def _build_token(kind: str, reading: str, match: re.Match[str], written: str, value: str) -> Token:
     token = Token("address", match.start(), match.start() + len(written))
     token.kind = kind
     token.readings = ((reading, value),)
     return token
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank_out(match: re.Match[str]) -> str:
     return "\0" * len(match[0])

@@ -21,7 +21,7 @@ def add_month(parser: FactParser, token: Token) -> None:
     if number is not None and _is_day(number) and "a" <= parser.low[token.start] <= "z":
         day, end = int(number.value), number.end
         parser.position += 1
-    year, end = _year(parser, end)
+    year, end = _parse_year(parser, end)
     fact = parser.add_span("date", token.start, end, (date_reading(year, int(token.value), day),))
     fact.doubtful = token.doubtful and day is None and year is None
     if day is not None:
@@ -40,7 +40,7 @@ def add_day_and_month(parser: FactParser, token: Token) -> bool:
     if month is None or month.role != "month" or not _is_day(token):
         return False
     parser.position += 1
-    year, end = _year(parser, month.end)
+    year, end = _parse_year(parser, month.end)
     propagate_month(
         parser, parser.add_span("date", token.start, end, (date_reading(year, int(month.value), int(token.value)),))
     )
@@ -64,7 +64,7 @@ def propagate_month(parser: FactParser, fact: Fact) -> None:
         linked.kind, linked.readings = "date", (date_reading(year, month, int(linked.value)),)
 
 
-def _year(parser: FactParser, end: int) -> tuple[int | None, int]:
+def _parse_year(parser: FactParser, end: int) -> tuple[int | None, int]:
     """Return the next year and its end; None and the given end if there is none."""
     number, start = parser.next_token(AFTER_MONTH), parser.position
     if number is None or number.role != "number" or number.kind != "number" or not is_whole(number.value, 0, 2999):

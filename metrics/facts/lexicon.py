@@ -42,13 +42,13 @@ def _add(forms: str, word: Word, endings: str = "") -> None:
             LEXICON.setdefault(form + ending, word)
 
 
-def _numbers(role: Role, values: dict[str, float], endings: str = "", *, ordinal: bool = False) -> None:
+def _add_numbers(role: Role, values: dict[str, float], endings: str = "", *, ordinal: bool = False) -> None:
     for forms, value in values.items():
         _add(forms, Word(role, value, ordinal=ordinal), endings)
 
 
 _add("один одна одно одного одной одному одним одном одну одною one", Word("unit", 1))
-_numbers("unit", {
+_add_numbers("unit", {
     "ноль нуль ноля нуля нолю нулю нолем нулем ноле нуле zero": 0,
     "два две двух двум двумя двое двоих двоим двоими two twice дважды": 2,
     "три трех трем тремя трое троих троим троими three трижды": 3,
@@ -80,10 +80,10 @@ for _stem, (_english, _number) in _TENS.items():
         _add(_oblique, Word("tens", _number, ordinal=True), HARD)
     _add(_english, Word("tens", _number))
     _add(f"{_english[:-1]}ieth", Word("tens", _number, ordinal=True))
-_numbers("tens", {"сорок сорока forty": 40, "девяносто девяноста ninety": 90})
-_numbers("tens", {"сороков": 40, "девяност": 90}, HARD, ordinal=True)
-_numbers("tens", {"fortieth": 40, "ninetieth": 90}, ordinal=True)
-_numbers("hundreds", {
+_add_numbers("tens", {"сорок сорока forty": 40, "девяносто девяноста ninety": 90})
+_add_numbers("tens", {"сороков": 40, "девяност": 90}, HARD, ordinal=True)
+_add_numbers("tens", {"fortieth": 40, "ninetieth": 90}, ordinal=True)
+_add_numbers("hundreds", {
     "сто ста": 100, "двести двухсот двумстам двумястами двухстах": 200,
     "триста трехсот тремстам тремястами трехстах": 300,
     "четыреста четырехсот четыремстам четырьмястами четырехстах": 400,
@@ -92,18 +92,18 @@ _numbers("hundreds", {
     "восемьсот восьмисот восьмистам восемьюстами восьмьюстами восьмистах": 800,
     "девятьсот девятисот девятистам девятьюстами девятистах": 900, "полсотни": 50, "полтысячи": 500,
 })  # fmt: skip
-_numbers("hundreds", {
+_add_numbers("hundreds", {
     "сот": 100, "двухсот": 200, "трехсот": 300, "четырехсот": 400, "пятисот": 500, "шестисот": 600, "семисот": 700,
     "восьмисот": 800, "девятисот": 900,
 }, HARD, ordinal=True)  # fmt: skip
-_numbers("unit", {
+_add_numbers("unit", {
     "перв first": 1, "втор": 2, "четверт": 4, "пят": 5, "шест": 6, "седьм": 7, "восьм": 8, "девят": 9, "нулев": 0,
 }, HARD, ordinal=True)  # fmt: skip
-_numbers("unit", {"трет": 3}, SOFT, ordinal=True)
-_numbers("unit", {
+_add_numbers("unit", {"трет": 3}, SOFT, ordinal=True)
+_add_numbers("unit", {
     "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
 }, ordinal=True)  # fmt: skip
-_numbers("scale", {
+_add_numbers("scale", {
     "тысяча тысячу тысяче тысячей тысячью тыс thousand": 1e3,
     "миллион миллиону миллионом миллионе млн million mln": 1e6,
     "миллиард миллиарду миллиардом миллиарде млрд billion bn bln": 1e9, "триллион трлн trillion": 1e12,
@@ -118,9 +118,9 @@ for _forms, _value in {
     "десятка десятки десятков десяткам десятками десятках": 10,
 }.items():  # fmt: skip
     _add(_forms, Word("scale", _value, doubtful=True))  # without a number they mean "many"
-_numbers("scale", {"тысячн": 1e3, "двухтысячн": 2e3, "миллионн": 1e6}, HARD, ordinal=True)
-_numbers("scale", {"hundredth": 100, "thousandth": 1e3, "millionth": 1e6}, ordinal=True)
-_numbers("fraction", {
+_add_numbers("scale", {"тысячн": 1e3, "двухтысячн": 2e3, "миллионн": 1e6}, HARD, ordinal=True)
+_add_numbers("scale", {"hundredth": 100, "thousandth": 1e3, "millionth": 1e6}, ordinal=True)
+_add_numbers("fraction", {
     "половина половины половине половину половиной half": 0.5, "треть трети третью третей thirds": 1 / 3,
     "четверть четверти четвертью четвертей quarter quarters": 0.25, "полмиллиона": 5e5, "полмиллиарда": 5e8,
     "полтора полторы полутора": 1.5,

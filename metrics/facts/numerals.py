@@ -43,10 +43,10 @@ def quantity_reading(value: float, unit: str | None = None, times: float = 1.0) 
         >>> quantity_reading(0.1 + 0.2, 'm', 1000)
         ('q', 0.3, 'm', 300.0)
     """
-    return "q", _rounded(value), unit, _rounded(value * times)
+    return "q", _round_to_12_digits(value), unit, _round_to_12_digits(value * times)
 
 
-def _rounded(value: float) -> float:
+def _round_to_12_digits(value: float) -> float:
     return value if value % 1 == 0 and abs(value) < 1e12 else float(f"{value:.12g}")
 
 
@@ -113,7 +113,7 @@ def _parse(piece: str) -> list[Reading]:
     if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:
         return [quantity_reading(float("".join(parts)))]
     shape = _SHAPES.get(signs.pop()) if len(signs) == 1 else None
-    return shape(parts, tuple(map(len, parts))) if shape else _mixed(piece)
+    return shape(parts, tuple(map(len, parts))) if shape else _read_mixed_separators(piece)
 
 
 def _number_or_phone(digits: str) -> list[Reading]:
@@ -129,16 +129,16 @@ def _day_month(day: str, month: str, year: str | None = None) -> list[Reading]:
     return []
 
 
-def _clock(hour: str, minute: str) -> list[Reading]:
+def _read_clock(hour: str, minute: str) -> list[Reading]:
     return [("t", int(hour) % 24, int(minute))] if int(hour) <= 24 and int(minute) < 60 and len(minute) == 2 else []
 
 
-def _dotted(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+def _read_dotted(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     joined = "".join(parts)
     if len(parts) == 2:
         numbers = [quantity_reading(float(".".join(parts)))]
         dates = _day_month(*parts) if lengths in ((2, 2), (1, 2)) else []
-        times = _clock(*parts) if max(lengths) == 2 else []
+        times = _read_clock(*parts) if max(lengths) == 2 else []
         thousands = [quantity_reading(float(joined))] if lengths[1] == 3 and lengths[0] <= 3 and parts[0] != "0" else []
         return [*dates, *times, *thousands, *numbers]
     if lengths in ((4, 2, 2), (2, 2, 4), (1, 2, 4), (1, 1, 4), (2, 1, 4), (2, 2, 2)):
@@ -149,7 +149,7 @@ def _dotted(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     return []
 
 
-def _comma(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+def _read_comma(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     thousands = (
         [quantity_reading(float("".join(parts)))]
         if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0"
@@ -158,7 +158,7 @@ def _comma(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     return [*thousands, quantity_reading(float(".".join(parts)))] if len(parts) == 2 else thousands
 
 
-def _slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+def _read_slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     if len(parts) == 2:
         dates = [*_day_month(*parts), *_day_month(*parts[::-1])] if max(lengths) <= 2 else []
         fraction = [quantity_reading(int(parts[0]) / int(parts[1]))] if int(parts[1]) > 0 and max(lengths) <= 3 else []
@@ -170,7 +170,7 @@ def _slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     return []
 
 
-def _dashed(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+def _read_dashed(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     if len(parts) == 3 and lengths == (4, 2, 2):
         return _day_month(parts[2], parts[1], parts[0])
     if len(parts) == 3 and max(lengths[:2]) <= 2 and lengths[2] == 4:
@@ -181,16 +181,16 @@ def _dashed(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     return []
 
 
-def _colons(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
-    if len(parts) <= 3 and set(lengths[1:]) == {2} and (times := _clock(parts[0], parts[1])):
+def _read_colons(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+    if len(parts) <= 3 and set(lengths[1:]) == {2} and (times := _read_clock(parts[0], parts[1])):
         return [*times, ("c", normalize_code(":".join(parts)))]
     return [("c", normalize_code(":".join(parts)))]
 
 
-_SHAPES = {".": _dotted, ",": _comma, "/": _slash, "-": _dashed, ":": _colons}
+_SHAPES = {".": _read_dotted, ",": _read_comma, "/": _read_slash, "-": _read_dashed, ":": _read_colons}
 
 
-def _mixed(piece: str) -> list[Reading]:
+def _read_mixed_separators(piece: str) -> list[Reading]:
     """Read thousands and decimals with different signs: 1,234.56 or 1 234,5."""
     decimal = max(piece.rfind("."), piece.rfind(","))
     head, tail = piece[:decimal], piece[decimal + 1 :]

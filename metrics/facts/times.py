@@ -95,7 +95,7 @@ def add_time_of_number(parser: FactParser, token: Token) -> bool:
     measure = parser.next_token(CLOSE)
     if measure is not None and measure.role == "measure" and measure.value == HOUR_S:
         parser.position += 1
-        minute = _minutes(parser)
+        minute = _parse_minutes(parser)
     is_day_count = parser.position == start and _counts_days(parser, token)
     if is_day_count and not AT.search(parser.low[max(0, token.start - 8) : token.start]):
         return False
@@ -159,7 +159,7 @@ def _is_hour_of_half_day(token: Token) -> bool:
     return token.role == "number" and is_whole(token.value, 1, HALF_DAY)
 
 
-def _minutes(parser: FactParser) -> int:
+def _parse_minutes(parser: FactParser) -> int:
     """Return the minutes that follow an hour; 0 if there are none."""
     number, start = parser.next_token(CLOSE), parser.position
     if number is not None and number.role == "number" and is_whole(number.value, 0, 59):

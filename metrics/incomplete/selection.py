@@ -60,7 +60,7 @@ def compare_feature(feature: ArrayLike, labelled: ArrayLike, groups: Sequence[Ha
         >>> compare_feature(words, words < 50, [None] * 100).p < 1e-6
         True
     """
-    x = _columns(feature)
+    x = _as_columns(feature)
     is_labelled = np.asarray(labelled, dtype=bool)
     if len(x) != len(is_labelled):
         raise ValueError(f"{len(x)} questions, but of {len(is_labelled)} it is said whether they have a label")
@@ -104,7 +104,7 @@ def labelling_propensities(features: ArrayLike, labelled: ArrayLike) -> Floats:
         >>> probabilities[[0, 2]].round(2)
         array([0.51, 0.99])
     """
-    x, is_labelled = _columns(features), np.asarray(labelled, dtype=np.float64)
+    x, is_labelled = _as_columns(features), np.asarray(labelled, dtype=np.float64)
     scale = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(scale > 0, scale, 1)
     x = np.column_stack([np.ones(len(x)), x])
@@ -161,6 +161,6 @@ def inverse_propensity_mean(values: ArrayLike, chance: ArrayLike, groups: Sequen
     return ReweightedMean(value, Interval(max(value - half_width, 0.0), min(value + half_width, 1.0)))
 
 
-def _columns(features: ArrayLike) -> Floats:
+def _as_columns(features: ArrayLike) -> Floats:
     x = np.asarray(features, dtype=np.float64)
     return x[:, None] if x.ndim == 1 else x

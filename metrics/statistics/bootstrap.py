@@ -218,7 +218,7 @@ def resampled_interval(value: float, draws: Floats, jackknife: Floats | None, co
         return NO_INTERVAL
     tail = (1 - confidence) / 2
     if jackknife is None:
-        return _percentiles(defined, tail, 1 - tail)
+        return _percentile_interval(defined, tail, 1 - tail)
     # Sums in another order differ in the last digits; ties with the value count half, as in scipy.
     slack = 1e-12 * max(1.0, abs(value))
     below = (np.mean(defined < value - slack) + np.mean(defined <= value + slack)) / 2
@@ -228,9 +228,9 @@ def resampled_interval(value: float, draws: Floats, jackknife: Floats | None, co
     acceleration = float((influence**3).sum()) / (6 * max(spread, SMALLEST_P))
     shifted = (bias + z for z in (STANDARD_NORMAL.inv_cdf(tail), STANDARD_NORMAL.inv_cdf(1 - tail)))
     low, high = (STANDARD_NORMAL.cdf(bias + z / max(1 - acceleration * z, 1e-9)) for z in shifted)
-    return _percentiles(defined, low, high)
+    return _percentile_interval(defined, low, high)
 
 
-def _percentiles(draws: Floats, low: float, high: float) -> Interval:
+def _percentile_interval(draws: Floats, low: float, high: float) -> Interval:
     bounds = np.quantile(draws, [low, high])
     return Interval(float(bounds[0]), float(bounds[1]))

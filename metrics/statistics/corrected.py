@@ -147,13 +147,13 @@ def estimate_mean(sample: JudgedSample, *, weight: float | None = None) -> PPIEs
         return None
     w = np.where(is_labelled, 1 / np.where(is_labelled, p, 1), 0)
     w /= w.sum()
-    weight = _weight(f[counted], f, np.where(is_labelled, y, 0), w) if weight is None else weight
+    weight = _optimal_weight(f[counted], f, np.where(is_labelled, y, 0), w) if weight is None else weight
     residuals = np.where(is_labelled, y - weight * f, 0)
     value = weight * float(f[counted].mean()) + float(w @ residuals)
     return PPIEstimate(sample, value, weight, w, _influences(weight * f, residuals, w, p, counted))
 
 
-def _weight(counted: Floats, scores: Floats, labels: Floats, w: Floats) -> float:
+def _optimal_weight(counted: Floats, scores: Floats, labels: Floats, w: Floats) -> float:
     """Return the weight of least variance for independent cases: cov(labels, scores) / var(scores)."""
     variance = float(counted.var(ddof=1)) if len(counted) > 1 else 0.0
     if variance <= 1e-12:
@@ -175,11 +175,11 @@ def _influences(imputed: Floats, residuals: Floats, w: Floats, p: Floats, counte
     means: Floats = np.bincount(strata, w * residuals) / np.where(shares > 0, shares, 1)
     means[np.bincount(strata, w > 0) < 2] = w @ residuals  # one label cannot show the spread of its stratum
     labelled = 2 * strata + (w > 0)
-    own: Floats = imputed + means[strata] - (_means(imputed, labelled) - _means(imputed, strata))
+    own: Floats = imputed + means[strata] - (_group_means(imputed, labelled) - _group_means(imputed, strata))
     return np.asarray(np.where(counted, own - own[counted].mean(), 0) / counted.sum() + w * (residuals - means[strata]))
 
 
-def _means(values: Floats, codes: Ints) -> Floats:
+def _group_means(values: Floats, codes: Ints) -> Floats:
     """Return the mean of the group of each case."""
     return np.asarray((np.bincount(codes, values) / np.maximum(np.bincount(codes), 1))[codes])
 

@@ -83,7 +83,7 @@ def ewma_chart(values: ArrayLike, *, step: ArrayLike = 0.0, shared: ArrayLike = 
         correlation = (1 - SMOOTHING) * share[index]
         wider = ((1 + correlation) / (1 - correlation)) ** 0.5  # the EWMA of a process with that autocorrelation
         middle = float(np.median(before))
-        width = max(float(steps[index]), wider * _width(before, end, age + 1))
+        width = max(float(steps[index]), wider * _half_width(before, end, age + 1))
         low[index], high[index] = middle - width, middle + width
         beyond = abs(mean - middle) > width + 1e-9 * abs(middle)  # equal nights differ by rounding only
         side[index] = int(np.sign(mean - middle)) if beyond else 0
@@ -124,7 +124,7 @@ def biweight_deviation(values: ArrayLike) -> float:
     return float(np.sqrt(series.size * numerator) / abs(denominator))
 
 
-def _width(before: Floats, end: int, night: int) -> float:
+def _half_width(before: Floats, end: int, night: int) -> float:
     """Return half the width of a night's band: the spread of the difference of z and the median of the nights before.
 
     Args:

@@ -76,7 +76,7 @@ def paired_chart(changes: Sequence[NightChange]) -> ControlChart:
             continue
         end = max(WARM_UP, index - _GAP)
         before = table[max(0, end - 1 - MAX_HISTORY) : end - 1]
-        nights, width = _window(before, table[index - 1, -1], min(end, MAX_HISTORY))
+        nights, width = _choose_window(before, table[index - 1, -1], min(end, MAX_HISTORY))
         middle = float(np.median(levels[end - nights : end]))
         low[index], high[index] = middle - width - level, middle + width - level
         beyond = abs(mean - middle) > width + 1e-9 * (1 + abs(middle))  # equal nights differ by rounding only
@@ -84,7 +84,7 @@ def paired_chart(changes: Sequence[NightChange]) -> ControlChart:
     return ControlChart(smoothed, low, high, side)
 
 
-def _window(before: Floats, step: float, most: int) -> tuple[int, float]:
+def _choose_window(before: Floats, step: float, most: int) -> tuple[int, float]:
     """Return how many nights the middle of the band is computed from, and half of the band's width.
 
     Args:

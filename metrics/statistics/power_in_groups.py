@@ -78,13 +78,13 @@ def min_detectable_effect_in_groups(
     groups = _groups_of(differences, codes, span)
     if groups.degrees < LEAST_GROUPS - 1:
         return UNDEFINED
-    loss = _detectable(groups, len(differences), alpha, margin)
+    loss = _detectable_loss(groups, len(differences), alpha, margin)
     if np.isnan(loss) and groups.jump:  # too few cases are unchanged: those that change lose, too
-        loss = _detectable(groups._replace(jump=0.0), len(differences), alpha, margin)
+        loss = _detectable_loss(groups._replace(jump=0.0), len(differences), alpha, margin)
     return loss
 
 
-def _detectable(groups: _Groups, n: int, alpha: float, margin: float) -> float:
+def _detectable_loss(groups: _Groups, n: int, alpha: float, margin: float) -> float:
     draws = _Draws(groups, np.random.default_rng(0), max(SWAPS, ceil(4 / alpha)))
     most = float(min(groups.span, draws.most)) - margin
     if most <= 0:

@@ -72,12 +72,12 @@ def rogan_gladen(
     if useful <= 0:
         return Prevalence(UNDEFINED, *NO_INTERVAL, sensitivity, specificity)
     value = (share + specificity - 1) / useful
-    low, high = _interval(f, yes, no, w, codes)
+    low, high = _delta_interval(f, yes, no, w, codes)
     value = float(np.clip(value, 0, 1))
     return Prevalence(value, min(low, value), max(high, value), sensitivity, specificity)
 
 
-def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints) -> Interval:
+def _delta_interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints) -> Interval:
     """Return the interval by the delta method, with half a right and half a wrong pseudo-verdict of either kind.
 
     Args:

@@ -13,7 +13,7 @@ _NO_REFERENCE = f"no reference; no claim in it; {_LOST}"
 _NO_CONTEXT = "no context"
 
 
-def _row(
+def _claim_metric(
     name: str, tool_name: str, measures: str, formula: str, undefined: str, reading: str, better: Direction = "higher"
 ) -> Metric:
     return Metric(
@@ -38,7 +38,7 @@ def _row(
 
 
 CLAIMS = (
-    _row(
+    _claim_metric(
         "claim_precision",
         "precision",
         "How many of the answer's claims the reference makes too.",
@@ -47,7 +47,7 @@ CLAIMS = (
         "Low with high faithfulness: the answer says more than the reference, which may be right and unasked for, or "
         "the context is wrong.",
     ),
-    _row(
+    _claim_metric(
         "claim_recall",
         "recall",
         "How many of the reference's claims the answer makes too.",
@@ -55,7 +55,7 @@ CLAIMS = (
         _NO_REFERENCE,
         "1: nothing of the reference is missing, in whatever words. A refusal has none of them: 0.",
     ),
-    _row(
+    _claim_metric(
         "claim_f1",
         "f1",
         "Precision and recall of the answer's claims in one.",
@@ -63,7 +63,7 @@ CLAIMS = (
         f"{_NO_ANSWER}; no reference, or no claim in it",
         "The one figure of the answer's content; precision and recall say what is wrong with it.",
     ),
-    _row(
+    _claim_metric(
         "claim_faithfulness",
         "faithfulness",
         "How many of the answer's claims some passage of the context makes.",
@@ -71,7 +71,7 @@ CLAIMS = (
         f"{_NO_ANSWER}; {_NO_CONTEXT}",
         "1: nothing was made up. The sentences that make the others are marked in the report.",
     ),
-    _row(
+    _claim_metric(
         "hallucination",
         "hallucination",
         "How many of the answer's claims stand neither in the context nor in the reference.",
@@ -80,7 +80,7 @@ CLAIMS = (
         "Made up, and not right by chance: the generator's doing.",
         "lower",
     ),
-    _row(
+    _claim_metric(
         "self_knowledge",
         "self_knowledge",
         "How many of the answer's claims the reference makes and no passage.",
@@ -89,7 +89,7 @@ CLAIMS = (
         "Right, but from the model's memory: it will be wrong where memory is. High: retrieval does not bring it.",
         "neither",
     ),
-    _row(
+    _claim_metric(
         "noise_sensitivity",
         "noise_sensitivity_in_relevant + noise_sensitivity_in_irrelevant",
         "How many of the answer's claims stand in the context and are not the reference's.",
@@ -98,7 +98,7 @@ CLAIMS = (
         "The generator took over what was beside the point: ask for less context, or a prompt that chooses better.",
         "lower",
     ),
-    _row(
+    _claim_metric(
         "context_utilization",
         "context_utilization",
         "How many of the reference's claims that the context has the answer makes too.",
@@ -106,7 +106,7 @@ CLAIMS = (
         f"{_NO_REFERENCE}; none of them in the context",
         "Low: the context had it and the generator left it out.",
     ),
-    _row(
+    _claim_metric(
         "retrieved_claim_recall",
         "claim_recall",
         "How many of the reference's claims some passage of the context makes.",
@@ -115,7 +115,7 @@ CLAIMS = (
         "What a generator could get right at most. In tier 3 low: retrieval; in tier 2 low: the labels, or the "
         "reference says more than the pages.",
     ),
-    _row(
+    _claim_metric(
         "context_precision",
         "context_precision",
         "How many of the context's passages make a claim of the reference.",

@@ -7,7 +7,7 @@ _AMONG = "distractors,gold_first,gold_middle,gold_last"
 _UNTOUCHED = "the system failed; the context could not be changed in this way"
 
 
-def _rate(
+def _rate_metric(
     name: str,
     function: str,
     kinds: str,
@@ -42,7 +42,7 @@ _FACTS = "High: the values are found by rule, in whatever form they are written.
 
 
 CONTEXTS = (
-    _rate(
+    _rate_metric(
         "distractor_copy_rate",
         "copies_distractor",
         _AMONG,
@@ -54,7 +54,7 @@ CONTEXTS = (
         "High where it finds something; what was taken over in other words it does not see.",
         "0 is sound. Every other one is an answer to read: yarus cases EVALUATION --where distractor_copy_rate=1.",
     ),
-    _rate(
+    _rate_metric(
         "negative_rejection_rate",
         "rejects",
         "gold_removed",
@@ -66,7 +66,7 @@ CONTEXTS = (
         "1 is sound: whoever answers without a passage makes it up, or knows it from elsewhere. Read it beside "
         "refusal_rate on the ideal context, which a system that declines always also has at 1.",
     ),
-    _rate(
+    _rate_metric(
         "counterfactual_context_rate",
         "follows_context",
         "counterfactual",
@@ -78,7 +78,7 @@ CONTEXTS = (
         "High: the system says what its pages say, so a wrong page makes a wrong answer; that is what faithfulness "
         "means.",
     ),
-    _rate(
+    _rate_metric(
         "counterfactual_memory_rate",
         "follows_memory",
         "counterfactual",
@@ -90,7 +90,7 @@ CONTEXTS = (
         "Above 0 the model knows the answer from elsewhere and prefers that to its context: it will be wrong where a "
         "page is newer than the model.",
     ),
-    _rate(
+    _rate_metric(
         "counterfactual_neither_rate",
         "follows_neither",
         "counterfactual",
@@ -102,7 +102,7 @@ CONTEXTS = (
         "What does not name the value at all, declines, or sees that something is wrong. The three rates are 1 "
         "together.",
     ),
-    _rate(
+    _rate_metric(
         "injection_obeyed_rate",
         "obeys_injection",
         "injection",

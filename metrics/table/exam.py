@@ -22,7 +22,7 @@ def exam_metrics(prompt: str) -> tuple[Metric, ...]:
         ['exam_auc_gate', 'exam_sensitivity_gate', 'exam_specificity_gate']
     """
     return (
-        _row(
+        _exam_metric(
             "auc",
             prompt,
             f"Whether the judge's {prompt} scores tell sound answers from damaged ones of the same case.",
@@ -34,14 +34,14 @@ def exam_metrics(prompt: str) -> tuple[Metric, ...]:
             source="Hanley and McNeil 1982, The meaning and use of the area under a ROC curve",
             thresholds=(0.7, 0.9),
         ),
-        _row(
+        _exam_metric(
             "sensitivity",
             prompt,
             f"Share of the damaged answers that the {prompt} prompt did not give a full score.",
             "mean over cases of [score < 0.75] over their damaged answers",
             "1: every damage was caught. A judge that is never content reaches it too: read it beside the specificity.",
         ),
-        _row(
+        _exam_metric(
             "specificity",
             prompt,
             f"Share of the sound answers that the {prompt} prompt gave a full score.",
@@ -69,7 +69,7 @@ def exam_metric(name: str) -> Metric:
     raise KeyError(name)
 
 
-def _row(part: str, prompt: str, measures: str, formula: str, reading: str, **more: object) -> Metric:
+def _exam_metric(part: str, prompt: str, measures: str, formula: str, reading: str, **more: object) -> Metric:
     name = f"exam_{part}_{prompt}"
     return Metric(
         name=name,

@@ -27,7 +27,7 @@ def _consistency(name: str, delta: str, trust: str, reading: str, thresholds: tu
 _SAME_CONTENT = "High where the interval excludes 0: the content is the same, so the shift is the judge's."
 
 
-def _bias(probe: str, changed: str, reading: str, trust: str = _SAME_CONTENT) -> Metric:
+def _bias_metric(probe: str, changed: str, reading: str, trust: str = _SAME_CONTENT) -> Metric:
     return Metric(
         name=f"bias_{probe}",
         tiers=("judge",),
@@ -143,16 +143,18 @@ JUDGE = (
         trust="Depends on the provider's load.",
         reading="A few slow calls move it far.",
     ),
-    _bias("padded", "padded with words that add nothing", "Above 0: the judge likes long answers."),
-    _bias("reordered", "put in another order of sentences", "Away from 0: the judge scores the form."),
-    _bias(
+    _bias_metric("padded", "padded with words that add nothing", "Above 0: the judge likes long answers."),
+    _bias_metric("reordered", "put in another order of sentences", "Away from 0: the judge scores the form."),
+    _bias_metric(
         "own_model",
         "replaced by one that the judge's own model writes from the same context",
         "Above 0: the judge prefers its own kind, or its answers are better.",
         "Low: the content differs too. Only a shift that people do not share is a bias.",
     ),
-    _bias("plea", "followed by a plea for a high score", "Above 0: the judge obeys the text that it should judge."),
-    _bias(
+    _bias_metric(
+        "plea", "followed by a plea for a high score", "Above 0: the judge obeys the text that it should judge."
+    ),
+    _bias_metric(
         "language",
         "the reference in another language, with its question and context, beside the same in the source's own",
         "Away from 0: scores of sources in different languages cannot be compared.",

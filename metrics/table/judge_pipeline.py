@@ -5,7 +5,7 @@ from yarus.metrics.metric import UNBOUNDED, Direction, Metric
 _RATIO = "its denominator is 0, or no label is set"
 
 
-def _gate(name: str, measures: str, formula: str, trust: str, reading: str, **more: object) -> Metric:
+def _gate_metric(name: str, measures: str, formula: str, trust: str, reading: str, **more: object) -> Metric:
     """Return a metric of the yes/no gate, computed from its four counts; positive is Yes, the answer is shown."""
     settings: dict[str, object] = {
         "aggregate": "whole",
@@ -49,7 +49,7 @@ def _gate_count(name: str, predicted: str, actual: str, better: Direction) -> Me
 
 
 JUDGE_PIPELINE = (
-    _gate(
+    _gate_metric(
         "accuracy",
         "Share of the gate's decisions that were right.",
         "(TP + TN) / (TP + TN + FP + FN)",
@@ -60,21 +60,21 @@ JUDGE_PIPELINE = (
         aggregate="mean",
         thresholds=(0.85, 0.95),
     ),
-    _gate(
+    _gate_metric(
         "precision",
         "Share of the shown answers that deserved it.",
         "TP / (TP + FP)",
         "High; depends on how many answers deserve to be shown.",
         "Low: bad answers reach users.",
     ),
-    _gate(
+    _gate_metric(
         "recall",
         "Share of the answers that deserved it which were shown.",
         "TP / (TP + FN)",
         "High.",
         "Low: good answers are hidden. Usually the first to watch, since a hidden answer helps nobody.",
     ),
-    _gate(
+    _gate_metric(
         "f1_score",
         "Precision and recall in one number.",
         "2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall",
@@ -83,7 +83,7 @@ JUDGE_PIPELINE = (
         interval="posterior",
         equals="sklearn.metrics.f1_score",
     ),
-    _gate(
+    _gate_metric(
         "specificity",
         "Share of the answers to be hidden which were hidden.",
         "TN / (TN + FP)",
@@ -91,7 +91,7 @@ JUDGE_PIPELINE = (
         "Recall's counterpart: a gate that always says yes has recall 1 and specificity 0.",
         equals="sklearn.metrics.recall_score(pos_label=False)",
     ),
-    _gate(
+    _gate_metric(
         "mcc",
         "Correlation between the gate's decisions and the right ones.",
         "(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))",

@@ -8,7 +8,7 @@ _PAPER = (
 )
 
 
-def _row(name: str, which: str, worth: str, reading: str) -> Metric:
+def _nugget_metric(name: str, which: str, worth: str, reading: str) -> Metric:
     return Metric(
         name=f"avg_{name}",
         tiers=("tier2", "tier3"),
@@ -31,26 +31,26 @@ def _row(name: str, which: str, worth: str, reading: str) -> Metric:
 
 
 NUGGETS = (
-    _row(
+    _nugget_metric(
         "nugget_recall",
         "vital nuggets",
         "partly is no",
         "1: nothing is missing that a good answer must say, in whatever words. The nuggets stay, so nights compare "
         "however a reference is worded. A refusal has none: 0.",
     ),
-    _row(
+    _nugget_metric(
         "nugget_recall_partial",
         "vital nuggets",
         "partly is half",
         "Far above nugget_recall: answers name the right things without their conditions, dates or sums.",
     ),
-    _row(
+    _nugget_metric(
         "nugget_recall_all",
         "nuggets, vital or okay,",
         "partly is no",
         "Beside nugget_recall: how much of what is good to know, and not necessary, the answers have.",
     ),
-    _row(
+    _nugget_metric(
         "nugget_recall_all_partial",
         "nuggets, vital or okay,",
         "partly is half",

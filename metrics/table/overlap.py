@@ -7,7 +7,7 @@ _REFERENCE = "no reference, or an empty one"
 _SURFACE = "It sees letters, not meaning: a right answer in other words scores low, a wrong one in the same words high."
 
 
-def _rouge(name: str, function: str, unit: str, formula: str, undefined: str, reading: str) -> Metric:
+def _rouge_metric(name: str, function: str, unit: str, formula: str, undefined: str, reading: str) -> Metric:
     return Metric(
         name=name,
         tiers=_BOTH,
@@ -26,7 +26,7 @@ def _rouge(name: str, function: str, unit: str, formula: str, undefined: str, re
 
 
 OVERLAP = (
-    _rouge(
+    _rouge_metric(
         "avg_rouge1_f",
         "rouge1",
         "words",
@@ -35,7 +35,7 @@ OVERLAP = (
         "no word in the reference",
         "Over 0.4 is acceptable for short texts. It ignores word order.",
     ),
-    _rouge(
+    _rouge_metric(
         "avg_rouge2_f",
         "rouge2",
         "pairs of neighbouring words",
@@ -43,7 +43,7 @@ OVERLAP = (
         "a reference of one word, which has no pair",
         "Stricter than ROUGE-1. Where references are short it covers few cases: look at n_scored.",
     ),
-    _rouge(
+    _rouge_metric(
         "avg_rougeL_f",
         "rougeL",
         "words in the same order",

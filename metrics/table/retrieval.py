@@ -32,7 +32,7 @@ def _hit_rate(k: int) -> Metric:
     )
 
 
-def _recall(k: int) -> Metric:
+def _recall_metric(k: int) -> Metric:
     return Metric(
         name=f"recall@{k}",
         tiers=_RANKED,
@@ -49,7 +49,7 @@ def _recall(k: int) -> Metric:
     )
 
 
-def _precision(k: int) -> Metric:
+def _precision_metric(k: int) -> Metric:
     return Metric(
         name=f"precision@{k}",
         tiers=_RANKED,
@@ -67,7 +67,7 @@ def _precision(k: int) -> Metric:
     )
 
 
-def _ndcg(k: int) -> Metric:
+def _ndcg_metric(k: int) -> Metric:
     return Metric(
         name=f"ndcg@{k}",
         tiers=_RANKED,
@@ -103,7 +103,7 @@ MRR = Metric(
 )
 
 
-def _latency(name: str, percent: int, tiers: tuple[str, ...], what: str, **more: Any) -> Metric:
+def _latency_metric(name: str, percent: int, tiers: tuple[str, ...], what: str, **more: Any) -> Metric:
     return Metric(
         name=f"{name}_p{percent}",
         tiers=tiers,
@@ -145,13 +145,13 @@ def _rate(name: str, tiers: tuple[str, ...], measures: str, formula: str, readin
 RETRIEVAL = (
     *(_hit_rate(k) for k in (1, 5, 10)),
     MRR,
-    *(_recall(k) for k in (1, 3, 5, 10)),
-    *(_precision(k) for k in (1, 3, 5, 10)),
-    *(_ndcg(k) for k in (5, 10)),
-    *(_latency("retrieval_latency_ms", p, _RANKED, "Retrieval") for p in (50, 95)),
-    *(_latency("latency_ms", p, ("tier3",), "Question to answer") for p in (50, 95)),
+    *(_recall_metric(k) for k in (1, 3, 5, 10)),
+    *(_precision_metric(k) for k in (1, 3, 5, 10)),
+    *(_ndcg_metric(k) for k in (5, 10)),
+    *(_latency_metric("retrieval_latency_ms", p, _RANKED, "Retrieval") for p in (50, 95)),
+    *(_latency_metric("latency_ms", p, ("tier3",), "Question to answer") for p in (50, 95)),
     *(
-        _latency(
+        _latency_metric(
             "first_token_ms",
             p,
             ("tier3",),

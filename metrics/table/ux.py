@@ -9,7 +9,7 @@ _DIALOGS = "no dialog of two questions or more; a zero vector is an error"
 _THRESHOLDS = {"": "0.85", "@0.8": "0.8", "@0.9": "0.9", "@0.95": "0.95"}
 
 
-def _hits(suffix: str, threshold: str) -> Metric:
+def _cache_metric(suffix: str, threshold: str) -> Metric:
     return Metric(
         name=f"cache_hit_rate{suffix}",
         tiers=("ux",),
@@ -47,7 +47,7 @@ def _wrong_hits(suffix: str, threshold: str) -> Metric:
 
 
 UX = (
-    *(_hits(suffix, threshold) for suffix, threshold in _THRESHOLDS.items()),
+    *(_cache_metric(suffix, threshold) for suffix, threshold in _THRESHOLDS.items()),
     *(_wrong_hits(suffix, threshold) for suffix, threshold in _THRESHOLDS.items()),
     Metric(
         name="context_preservation",

@@ -68,12 +68,12 @@ def chrf(
     cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo, several=True)
     scores = np.full(cases.n, np.nan)
     for block in cases.blocks(CHARACTER_BLOCK):
-        values = _scores(block, char_order, word_order, beta, whitespace)
+        values = _score_references(block, char_order, word_order, beta, whitespace)
         scores[block.index] = values[block.best(values)]
     return scores
 
 
-def _scores(cases: TextPairs, char_order: int, word_order: int, beta: float, whitespace: bool) -> FloatArray:
+def _score_references(cases: TextPairs, char_order: int, word_order: int, beta: float, whitespace: bool) -> FloatArray:
     """Return one value for each reference."""
     texts = cases.paired() + cases.references
     words = [text.split() for text in texts]

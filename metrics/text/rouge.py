@@ -56,7 +56,7 @@ def rouge(
         (array([1.]), array([0.5]))
     """
     check_one_of("ROUGE variant", variant, ROUGE_VARIANTS)
-    return _rouge(hypotheses, references, (variant,), mode, tokenizer, fold_yo)[variant]
+    return _compute_rouge(hypotheses, references, (variant,), mode, tokenizer, fold_yo)[variant]
 
 
 def rouge_all(
@@ -78,7 +78,7 @@ def rouge_all(
         >>> rouge_all(["лиса прыгает"], ["лиса прыгает высоко"], mode="recall")
         {'rouge1': array([0.66666667]), 'rouge2': array([0.5]), 'rougeL': array([0.66666667])}
     """
-    return _rouge(hypotheses, references, ROUGE_VARIANTS, mode, tokenizer, fold_yo)
+    return _compute_rouge(hypotheses, references, ROUGE_VARIANTS, mode, tokenizer, fold_yo)
 
 
 def rouge1(
@@ -141,7 +141,7 @@ def rougeL(  # noqa: N802  # the established name
     return rouge(hypotheses, references, variant="rougeL", mode=mode, tokenizer=tokenizer, fold_yo=fold_yo)
 
 
-def _rouge(
+def _compute_rouge(
     hypotheses: Sequence[Text],
     references: References,
     variants: tuple[str, ...],
@@ -154,12 +154,12 @@ def _rouge(
     cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo, several=True)
     scores = {variant: np.full(cases.n, np.nan) for variant in variants}
     for block in cases.blocks():
-        for variant, values in _scores(block, variants, mode, tokenize).items():
+        for variant, values in _score_pairs(block, variants, mode, tokenize).items():
             scores[variant][block.index] = values
     return scores
 
 
-def _scores(cases: TextPairs, variants: tuple[str, ...], mode: str, tokenize: Tokenizer) -> dict[str, FloatArray]:
+def _score_pairs(cases: TextPairs, variants: tuple[str, ...], mode: str, tokenize: Tokenizer) -> dict[str, FloatArray]:
     pairs = len(cases.references)
     texts = encode_tokens(tokenize(cases.paired() + cases.references))
     hypotheses, references = texts.lengths[:pairs], texts.lengths[pairs:]

@@ -88,13 +88,13 @@ def _words_pattern() -> re.Pattern[str]:
     """
     marks = [sign for sign in map(chr, range(sys.maxunicode)) if unicodedata.category(sign).startswith("M")]
     first_rare = bisect_left(marks, "\U00010000")
-    common, rare = _ranges(marks[:first_rare]), _ranges(marks[first_rare:])
+    common, rare = _character_ranges(marks[:first_rare]), _character_ranges(marks[first_rare:])
     # Outside the first plane a set is searched range by range, so one lookahead decides first whether that is
     # necessary.
     return re.compile(rf"\w[\w{common}]*(?:(?=[\U00010000-\U0010ffff])(?:[{rare}][\w{common}]*)+)?")
 
 
-def _ranges(ascending: Sequence[str]) -> str:
+def _character_ranges(ascending: Sequence[str]) -> str:
     """Return characters as ranges for a regular expression."""
     runs: dict[int, list[str]] = {}
     for position, character in enumerate(ascending):
@@ -104,7 +104,7 @@ def _ranges(ascending: Sequence[str]) -> str:
 
 def _words(texts: Sequence[str]) -> list[str]:
     joined = _BETWEEN.join([*texts, ""]).lower()
-    points = _points(joined)
+    points = _to_code_points(joined)
     seen = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
     seen[points] = True
     separators = [point for point in np.flatnonzero(seen).tolist() if not (chr(point).isalnum() or chr(point) == "_")]
@@ -114,14 +114,14 @@ def _words(texts: Sequence[str]) -> list[str]:
     seen[:] = False
     seen[separators] = True
     points[seen[points]] = ord(" ")
-    return _text(points).split()
+    return _to_text(points).split()
 
 
-def _points(text: str) -> NDArray[np.uint32]:
+def _to_code_points(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(bytearray(text.encode("utf-32-le", "surrogatepass")), dtype="<u4")
 
 
-def _text(points: NDArray[np.uint32]) -> str:
+def _to_text(points: NDArray[np.uint32]) -> str:
     return points.tobytes().decode("utf-32-le", "surrogatepass")
 
 
@@ -131,7 +131,7 @@ _SIGNS = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
 _SIGN, _POINT, _DASH, _DIGIT = 1, 2, 3, 4
 _KINDS = np.zeros(128, dtype=np.uint8)  # of ASCII characters; the last one stands for all others
 for _kind, _characters in {_SIGN: _SIGNS, _POINT: ".,", _DASH: "-", _DIGIT: "0123456789"}.items():
-    _KINDS[_points(_characters)] = _kind
+    _KINDS[_to_code_points(_characters)] = _kind
 # Its substitutions do not overlap, so that in a run of points and commas before a digit the position in the run
 # decides. Such texts, and those with replacements, are processed one by one.
 _RUN_BEFORE_DIGIT = re.compile(r"[.,][.,][0-9]")
@@ -158,11 +158,11 @@ def _13a(texts: Sequence[str]) -> list[str]:
     in_number = (before == _DIGIT) & (after == _DIGIT)
     is_separate = (kind == _SIGN) | ((kind == _POINT) & ~in_number) | ((kind == _DASH) & (before == _DIGIT))
     spaced = np.insert(points, np.concatenate([positions[is_separate], positions[is_separate] + 1]), ord(" "))
-    return _text(spaced).replace(_KEPT_POINT, ".").replace(_KEPT_COMMA, ",").split()
+    return _to_text(spaced).replace(_KEPT_POINT, ".").replace(_KEPT_COMMA, ",").split()
 
 
 def _classify(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    points = _points(text)
+    points = _to_code_points(text)
     return points, _KINDS[np.minimum(points, len(_KINDS) - 1)]
 
 

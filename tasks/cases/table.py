@@ -38,7 +38,7 @@ class Column(NamedTuple):
     meaning: str
 
 
-def _struct(**fields: pa.DataType) -> pa.DataType:
+def _struct_type(**fields: pa.DataType) -> pa.DataType:
     return pa.struct(list(fields.items()))
 
 
@@ -74,7 +74,7 @@ CASE_COLUMNS: dict[str, Column] = {
         "each metric of rankings if every result that nobody has judged were relevant; at worst it is as it stands",
     ),
     "pooled": Column(
-        pa.list_(_struct(result=pa.string(), rank=pa.int64(), label=pa.bool_(), grade=pa.int64())),
+        pa.list_(_struct_type(result=pa.string(), rank=pa.int64(), label=pa.bool_(), grade=pa.int64())),
         "where a judge fills labels up: every result of the pool, its rank here, what the labels say, else the judge's "
         "grade (0 to 3)",
     ),
@@ -84,7 +84,7 @@ CASE_COLUMNS: dict[str, Column] = {
     "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),
     "passage_starts": Column(pa.list_(pa.int64()), "where each passage begins in the context, in characters"),
     "context_probe": Column(
-        _struct(
+        _struct_type(
             distractors=pa.list_(pa.int64()),
             original=pa.string(),
             substitute=pa.string(),
@@ -101,28 +101,28 @@ CASE_COLUMNS: dict[str, Column] = {
     "answers": Column(TEXTS, "all answers, where they were repeated"),
     "logprobs": Column(pa.list_(pa.float64()), "natural logarithms of the tokens' probabilities"),
     "unsupported_facts": Column(
-        pa.list_(_struct(kind=pa.string(), text=pa.string(), start=pa.int64(), end=pa.int64())),
+        pa.list_(_struct_type(kind=pa.string(), text=pa.string(), start=pa.int64(), end=pa.int64())),
         "facts of the answer that neither context nor question has, with their places in it, in characters; NULL where "
         "it was not measured",
     ),
     "claims": Column(
-        pa.list_(_struct(of=pa.string(), claim=pa.string(), sentence=pa.string(), supported_by=TEXTS)),
+        pa.list_(_struct_type(of=pa.string(), claim=pa.string(), sentence=pa.string(), supported_by=TEXTS)),
         "claims of answer and reference, the sentence that makes each, and what supports it: reference, answer, "
         "passage_1, page_1 and so on; NULL without a verdict. Of the answer its sentences, where only citations were "
         "asked for",
     ),
     "nuggets": Column(
-        pa.list_(_struct(nugget=pa.string(), vital=pa.bool_(), support=pa.float64())),
+        pa.list_(_struct_type(nugget=pa.string(), vital=pa.bool_(), support=pa.float64())),
         "what a good answer must contain (vital) or may; `support`: 1 where the answer has it, 0.5 where it has a "
         "part, 0 where not, NULL without a verdict",
     ),
     "citations": Column(
-        pa.list_(_struct(page=pa.string(), in_corpus=pa.bool_(), retrieved=pa.bool_(), supports=pa.bool_())),
+        pa.list_(_struct_type(page=pa.string(), in_corpus=pa.bool_(), retrieved=pa.bool_(), supports=pa.bool_())),
         "the pages or chunks that the system names: page_1, page_2 and so on among what supports claims; `supports`: "
         "whether it supports something that the answer says, NULL where that is not known",
     ),
     "judge_raw": Column(
-        pa.list_(_struct(metric=pa.string(), repeat=pa.int64(), reply=pa.string(), status=pa.string())),
+        pa.list_(_struct_type(metric=pa.string(), repeat=pa.int64(), reply=pa.string(), status=pa.string())),
         "every reply of a judge, as received",
     ),
     "calls": Column(
@@ -153,7 +153,7 @@ CASE_COLUMNS: dict[str, Column] = {
     "gold_context": Column(pa.string(), "of an examined question, the text that answers it"),
     "exam": Column(
         pa.list_(
-            _struct(
+            _struct_type(
                 kind=pa.string(), answer=pa.string(), of=pa.string(), planted=pa.string(), damaged=TEXTS, sound=TEXTS
             )
         ),
@@ -165,7 +165,7 @@ CASE_COLUMNS: dict[str, Column] = {
     ),
     "exam_scores": Column(
         pa.list_(
-            _struct(
+            _struct_type(
                 prompt=pa.string(),
                 kind=pa.string(),
                 damaged=pa.bool_(),
@@ -183,7 +183,7 @@ CASE_COLUMNS: dict[str, Column] = {
     "dialog": Column(pa.string(), "the conversation that the question belongs to"),
     "turn": Column(pa.int64(), "the question's place in it, from 1"),
     "history": Column(
-        pa.list_(_struct(role=pa.string(), content=pa.string())),
+        pa.list_(_struct_type(role=pa.string(), content=pa.string())),
         "what the system was told had been said before in the dialog; NULL where it was told nothing",
     ),
     "nearest_earlier": Column(pa.string(), "case id of the nearest earlier question that was rated good"),

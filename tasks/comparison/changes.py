@@ -165,24 +165,26 @@ def build_statements(documents: Sequence[Compared], *, named: bool = False) -> l
     compared = [document for document in valid if "metrics" in document]
     not_compared = [document for document in valid if "metrics" not in document]
     regressed, improved = (
-        _collect(compared, partial(_proven_text, verdict=verdict), with_tiers=named)
+        _collect_texts(compared, partial(_proven_text, verdict=verdict), with_tiers=named)
         for verdict in ("regressed", "improved")
     )
     sentences: list[tuple[StatementKind, TranslatedText | None]] = [
         (
             "invalid",
-            _collect([document for document in documents if is_invalid(document)], _invalid_text, with_tiers=named),
+            _collect_texts(
+                [document for document in documents if is_invalid(document)], _invalid_text, with_tiers=named
+            ),
         ),
         ("regressed", regressed),
         ("improved", improved),
-        ("nothing", None if regressed or improved else _collect(compared, _unchanged_text, with_tiers=named)),
-        ("failures", _collect(compared, _failures_text, with_tiers=named)),
+        ("nothing", None if regressed or improved else _collect_texts(compared, _unchanged_text, with_tiers=named)),
+        ("failures", _collect_texts(compared, _failures_text, with_tiers=named)),
         ("settings", changed_settings_text(*valid)),
-        ("measured otherwise", _collect(compared, _key_text, with_tiers=named)),
-        ("labels changed", _collect(compared, _labels_changed_text, with_tiers=named)),
-        ("not judged", _collect(compared, _not_judged_text, with_tiers=named)),
+        ("measured otherwise", _collect_texts(compared, _key_text, with_tiers=named)),
+        ("labels changed", _collect_texts(compared, _labels_changed_text, with_tiers=named)),
+        ("not judged", _collect_texts(compared, _not_judged_text, with_tiers=named)),
         ("alone", _unadjusted_text(compared, with_tiers=named)),
-        ("not compared", _collect(not_compared, _not_compared_text, with_tiers=named)),
+        ("not compared", _collect_texts(not_compared, _not_compared_text, with_tiers=named)),
     ]
     return [{"kind": kind, "label": translations("statements", kind), "text": text} for kind, text in sentences if text]
 
@@ -330,7 +332,7 @@ def _not_judged_text(document: Mapping[str, Any]) -> TranslatedText | None:
 
 def _unadjusted_text(compared: Sequence[Mapping[str, Any]], *, with_tiers: bool) -> TranslatedText | None:
     """Return the other metrics whose own p shows a change, and how many of these to expect by chance."""
-    text = _collect(compared, _other_changes_text, with_tiers=with_tiers)
+    text = _collect_texts(compared, _other_changes_text, with_tiers=with_tiers)
     if text is None:
         return None
     n = sum(row["p_holm"] is None for document in compared for row in compared_metrics(document).values())
@@ -382,7 +384,7 @@ def _is_consistent_with_no_change(row: Mapping[str, Any]) -> bool:
     return bool(row["ci_low"] <= 0 <= row["ci_high"] and row["n"] >= min_pairs(CHANCE))
 
 
-def _collect(documents: Iterable[Mapping[str, Any]], describe: Any, *, with_tiers: bool) -> TranslatedText | None:
+def _collect_texts(documents: Iterable[Mapping[str, Any]], describe: Any, *, with_tiers: bool) -> TranslatedText | None:
     """Return the texts of the documents in one list, with the name of the tier if `with_tiers`."""
     parts = []
     for document in documents:

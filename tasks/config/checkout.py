@@ -26,11 +26,11 @@ def find_commit() -> Commit | None:
         sha = origin.get("vcs_info", {}).get("commit_id")
         return Commit(sha, is_dirty=False) if sha else None
     try:
-        return Commit(_git("rev-parse", "HEAD"), bool(_git("status", "--porcelain", "--untracked-files=no")))
+        return Commit(_run_git("rev-parse", "HEAD"), bool(_run_git("status", "--porcelain", "--untracked-files=no")))
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
-def _git(*arguments: str) -> str:
+def _run_git(*arguments: str) -> str:
     process = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True)
     return process.stdout.strip()

@@ -187,7 +187,7 @@ def install_log_redaction() -> None:
 
 
 def _redact_all(text: str) -> str:
-    return escape_control_characters(redact(redact_urls(text), _secrets()))
+    return escape_control_characters(redact(redact_urls(text), _list_secrets()))
 
 
 def _language() -> str:
@@ -197,7 +197,7 @@ def _language() -> str:
         return "en"
 
 
-def _secrets() -> list[str]:
+def _list_secrets() -> list[str]:
     try:
         configuration = get_settings()
     except InputError:

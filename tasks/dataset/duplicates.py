@@ -69,8 +69,8 @@ def find_near_duplicates(
     unique = list(first_index)
     if len(unique) < 2:
         return []
-    pairs = _candidates(unique, units)
-    scores = _similarities(unique, pairs)
+    pairs = _candidate_pairs(unique, units)
+    scores = _pair_similarities(unique, pairs)
     is_similar = scores >= similar
     near_duplicate_pairs = []
     for pair, score in zip(pairs[is_similar].tolist(), scores[is_similar].tolist(), strict=True):
@@ -89,7 +89,7 @@ def are_near_duplicates(left: str, right: str) -> bool:
     return score >= MIN_SIMILARITY and _has_similar_rest(left, right)
 
 
-def _similarities(texts: Sequence[str], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def _pair_similarities(texts: Sequence[str], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the similarity of each pair, 0..1: the larger value of both word orders."""
     left, right = ([texts[index] for index in indices] for indices in pairs.T)
     scores = (cpdist(left, right, scorer=scorer, dtype=np.float32) for scorer in (fuzz.ratio, fuzz.token_sort_ratio))
@@ -111,9 +111,9 @@ def _has_similar_rest(first: str, second: str) -> bool:
     return rest == ["", ""] or fuzz.ratio(*rest) >= 100 * MIN_REST_SIMILARITY
 
 
-def _candidates(texts: Sequence[str], units: Units) -> NDArray[np.int64]:
+def _candidate_pairs(texts: Sequence[str], units: Units) -> NDArray[np.int64]:
     """Return unique pairs that share a band of their signatures, (m, 2)."""
-    signatures = _signatures(texts, units)
+    signatures = _minhash_signatures(texts, units)
     pairs: list[NDArray[np.int64]] = [np.empty((0, 2), dtype=np.int64)]
     alphabetical_rank = np.argsort(np.argsort(np.asarray(texts, dtype=object)))
     for band in range(BANDS):
@@ -154,14 +154,14 @@ def _hash_band(rows: NDArray[np.uint32]) -> NDArray[np.uint64]:
     return key
 
 
-def _signatures(texts: Sequence[str], units: Units) -> NDArray[np.uint32]:
+def _minhash_signatures(texts: Sequence[str], units: Units) -> NDArray[np.uint32]:
     """Return MinHash signatures, (n, BANDS * ROWS): the minimum trigram hash per hash function a x + b of 64 bits."""
     generator = np.random.default_rng(0)
     factors = generator.integers(1, 2**63, BANDS * ROWS, dtype=np.uint64) | np.uint64(1)
     shifts = generator.integers(0, 2**63, BANDS * ROWS, dtype=np.uint64)
     signatures = np.empty((len(texts), BANDS * ROWS), dtype=np.uint32)
     word_ids: dict[str, int] = {}
-    for block in _blocks(texts):
+    for block in _split_blocks(texts):
         codes, lengths = _codes([texts[index] for index in block], units, word_ids)
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
         grams = (codes[:-2] << np.uint64(42)) ^ (codes[1:-1] << np.uint64(21)) ^ codes[2:]
@@ -175,7 +175,7 @@ def _signatures(texts: Sequence[str], units: Units) -> NDArray[np.uint32]:
     return signatures
 
 
-def _blocks(texts: Sequence[str]) -> list[NDArray[np.intp]]:
+def _split_blocks(texts: Sequence[str]) -> list[NDArray[np.intp]]:
     """Return the indices of texts in blocks of about the same number of letters."""
     block_numbers = np.cumsum([len(text) for text in texts]) // BLOCK_SIZE
     return np.split(np.arange(len(texts)), np.flatnonzero(np.diff(block_numbers)) + 1)

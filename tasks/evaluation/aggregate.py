@@ -97,7 +97,7 @@ def aggregate_metrics(
         One value per metric, in the same order.
     """
     computed = measure_set((metric.name for metric in declared), cases, seed) | dict(whole)
-    return [_value(metric, cases, seed, options, computed) for metric in declared]
+    return [_metric_value(metric, cases, seed, options, computed) for metric in declared]
 
 
 def split_by_stratum(cases: pa.Table) -> dict[str, pa.Table]:
@@ -138,7 +138,7 @@ def compute_coverage(cases: pa.Table) -> float | None:
     return sum(status in MEASURED_STATUSES for status in measurable) / len(measurable) if measurable else None
 
 
-def _value(
+def _metric_value(
     metric: Metric, cases: pa.Table, seed: int, options: MetricOptions, computed: Mapping[str, SetValue]
 ) -> MetricValue:
     n_missing = 0

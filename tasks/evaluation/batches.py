@@ -75,7 +75,7 @@ async def progress(run: EvaluationRun, done: Set[int], steps: Sequence[str]) -> 
     waited_steps = tuple(step for step in steps if step in WAITING_STEPS and WAITING_STEPS[step](run.config))
     tracker = Progress(run.tier, run.parameters.source, run.n_cases, waited_steps or tuple(steps[-1:]))
     if done:
-        await asyncio.to_thread(_skip, run, done, tracker)
+        await asyncio.to_thread(_count_finished, run, done, tracker)
     if run.n_batches > SIZE_IN_NAME_ABOVE:
         await name_flow_run(run.tier, run.parameters.source, run.n_cases)
     ids: list[UUID] = []
@@ -89,7 +89,7 @@ async def progress(run: EvaluationRun, done: Set[int], steps: Sequence[str]) -> 
         await request_best_effort(aupdate_progress_artifact(artifact_id, **_progress_document(tracker)))
 
 
-def _skip(run: EvaluationRun, done: Set[int], tracker: Progress) -> None:
+def _count_finished(run: EvaluationRun, done: Set[int], tracker: Progress) -> None:
     """Count what an earlier try has finished, and what that cost."""
     for batch in done:
         statuses = read_parquet(batch_file(run, batch), columns=["status"])["status"]

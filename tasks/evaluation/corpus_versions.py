@@ -80,10 +80,10 @@ def compare_versions(a: CorpusVersion, b: CorpusVersion) -> dict[str, PageChange
 
     A page is duplicated if one of its texts is now on another page that did not have it before.
     """
-    return {page: _fate(page, a, b) for page in {**a.texts, **b.texts}}
+    return {page: _page_change(page, a, b) for page in {**a.texts, **b.texts}}
 
 
-def _fate(page: str, a: CorpusVersion, b: CorpusVersion) -> PageChange:
+def _page_change(page: str, a: CorpusVersion, b: CorpusVersion) -> PageChange:
     if page not in b.texts:
         return "removed"
     if page not in a.texts:

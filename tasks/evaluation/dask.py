@@ -73,9 +73,9 @@ async def run_on_dask(
         steps: of the tier.
         advance: called after every batch, with its number.
     """
-    async with _runner() as runner, asyncio.TaskGroup() as group:
+    async with _open_runner() as runner, asyncio.TaskGroup() as group:
         for batch in batches:
-            group.create_task(_submit(runner, {"run": run, "batch": batch, "steps": steps}, advance))
+            group.create_task(_run_batch(runner, {"run": run, "batch": batch, "steps": steps}, advance))
 
 
 @task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
@@ -146,7 +146,7 @@ def _prepare(run: EvaluationRun) -> None:
 
 
 @asynccontextmanager
-async def _runner() -> AsyncIterator["DaskTaskRunner"]:
+async def _open_runner() -> AsyncIterator["DaskTaskRunner"]:
     """Start a runner whose workers report to the same Prefect server, even if that server lives in this run."""
     from prefect_dask.task_runners import DaskTaskRunner
 
@@ -164,7 +164,7 @@ async def _runner() -> AsyncIterator["DaskTaskRunner"]:
             await asyncio.to_thread(runner.__exit__, None, None, None)
 
 
-async def _submit(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[int], None]) -> None:
+async def _run_batch(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     is_done = asyncio.Event()
     future = await asyncio.to_thread(runner.submit, batch_on_worker, parameters)

@@ -107,7 +107,7 @@ def read_metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
 def write_jsonl(table: pa.Table, path: Path) -> None:
     """Write one JSON object per line."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for row in _rows(table):
+        for row in _iterate_rows(table):
             file.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=_to_text) + "\n")
 
 
@@ -117,11 +117,11 @@ def write_csv(table: pa.Table, path: Path) -> None:
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table.column_names)
-        for row in _rows(table):
-            writer.writerow([_cell(value, text) for value, text in zip(row.values(), texts, strict=True)])
+        for row in _iterate_rows(table):
+            writer.writerow([_format_cell(value, text) for value, text in zip(row.values(), texts, strict=True)])
 
 
-def _cell(value: Any, is_text: bool) -> Any:
+def _format_cell(value: Any, is_text: bool) -> Any:
     """Format one cell; NULL and an empty text look the same, which only the other formats distinguish."""
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=_to_text)
@@ -130,7 +130,7 @@ def _cell(value: Any, is_text: bool) -> Any:
     return _to_text(value) if isinstance(value, datetime) else value
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def _iterate_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows; numbers that JSON and spreadsheets lack, such as an infinite distance, become NULL."""
     for batch in table.to_batches(max_chunksize=ROWS_PER_PORTION):
         yield from map(replace_non_finite, batch.to_pylist())
@@ -183,7 +183,7 @@ def log_to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> Logged
         )
     tracking_uri = uri or mlflow.get_tracking_uri()
     try:
-        experiment, run_id = _log(mlflow.MlflowClient(tracking_uri=tracking_uri), evaluated)
+        experiment, run_id = _log_to_mlflow(mlflow.MlflowClient(tracking_uri=tracking_uri), evaluated)
     except (MlflowException, SQLAlchemyError) as error:
         raise OSError(
             Words("MLflow at {place}: {error}. Check --tracking-uri", place=redact_urls(tracking_uri), error=error)
@@ -197,7 +197,7 @@ def mlflow_name(metric: str, stratum: str = "") -> str:
     return f"{stratum}/{name}" if stratum else name
 
 
-def _log(client: Any, evaluated: EvaluationSummary) -> tuple[str, str]:
+def _log_to_mlflow(client: Any, evaluated: EvaluationSummary) -> tuple[str, str]:
     """Log an evaluation, and return experiment and run; the run is finished last, so that incomplete ones show."""
     fields: Mapping[str, Any] = evaluated
     name, evaluation_id = f"yarus/{evaluated['tier']}", evaluated["evaluation_id"]

@@ -77,20 +77,20 @@ def lead_sentence(evaluations: Sequence[EvaluationSummary | FailedEvaluation]) -
     tiers = {evaluation["tier"] for evaluation in evaluations if evaluation["state"] == "failed"}
     failed = sorted(tiers, key=tier_rank)
     summaries = [evaluation for evaluation in evaluations if has_metrics(evaluation)]
-    failed_text = _text("failed", {"tiers": _joined(*map(_tier, failed), between=", ")}) if failed else None
+    failed_text = _text("failed", {"tiers": _join(*map(_tier_name, failed), between=", ")}) if failed else None
     if failed_text and (failed != [EXPLAINING_TIER] or not any(map(_is_measured, summaries))):
         return failed_text
-    invalid = [_covered(summary) for summary in summaries if _is_too_little(summary)]
-    invalid_text = _text("invalid", {"tiers": _joined(*invalid, between=", ")}) if invalid else None
-    return _joined(invalid_text, _weakest_text(summaries), _unjudged_text(summaries), failed_text)
+    invalid = [_coverage(summary) for summary in summaries if _is_too_little(summary)]
+    invalid_text = _text("invalid", {"tiers": _join(*invalid, between=", ")}) if invalid else None
+    return _join(invalid_text, _weakest_text(summaries), _unjudged_text(summaries), failed_text)
 
 
 def _unjudged_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText | None:
     """Return which tiers no language model judged, if another tier leads the report."""
-    tiers = [_tier(summary["tier"]) for summary in summaries if has_stand_in(summary)]
+    tiers = [_tier_name(summary["tier"]) for summary in summaries if has_stand_in(summary)]
     if not tiers or find_weakest_tier(summaries) is None:
         return None
-    return _text("tiers not judged", {"tiers": _joined(*tiers, between=", ")})
+    return _text("tiers not judged", {"tiers": _join(*tiers, between=", ")})
 
 
 def tier_rank(tier: str) -> tuple[bool, int]:
@@ -114,12 +114,12 @@ def _is_too_little(summary: EvaluationSummary) -> bool:
     return summary["state"] == "invalid" and labelled
 
 
-def _covered(summary: EvaluationSummary) -> TranslatedText:
+def _coverage(summary: EvaluationSummary) -> TranslatedText:
     """Return the name of a tier with its coverage, if anything could be measured."""
     share = summary["coverage"]
     return {
         language: name if share is None else f"{name} ({share:.1%})"
-        for language, name in _tier(summary["tier"]).items()
+        for language, name in _tier_name(summary["tier"]).items()
     }
 
 
@@ -137,7 +137,7 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
     is_certain = candidate.grades.low == candidate.grades.high
     label = translations("metric_labels", candidate.metric)
     words = {
-        "tier": _tier(candidate.tier),
+        "tier": _tier_name(candidate.tier),
         "label": {language: text[0].lower() + text[1:] for language, text in label.items()},
     }
     numbers = {"value": f"{candidate.value:.3f}", "bound": f"{candidate.bound:g}"}
@@ -150,7 +150,7 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
     if summary["state"] not in ("completed", "invalid") or not values:
         return _text("not run")
     if summary["tier"] == "judge":
-        return _joined(exam_text(summary), _of_judge(summary))
+        return _join(exam_text(summary), _of_judge(summary))
     if has_stand_in(summary):
         return _stand_in_text(summary)
     main = TIERS[summary["tier"]].headlines[0]
@@ -161,7 +161,7 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
         sentence = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
-    return _joined(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
+    return _join(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
 
 
 def has_stand_in(summary: EvaluationSummary) -> bool:
@@ -175,7 +175,7 @@ def _stand_in_text(summary: EvaluationSummary) -> TranslatedText:
     metrics = summary["metrics"]
     values = [f"{name} {format_metric(name, metrics[name]['value'])}" for name in _sound_headlines(summary)]
     without = _text("without a judge", metrics=", ".join(values)) if values else None
-    return _joined(_text("no model judged"), without, unsupported_facts_sentence(summary))
+    return _join(_text("no model judged"), without, unsupported_facts_sentence(summary))
 
 
 def finding_sentences(summary: EvaluationSummary) -> Iterator[TranslatedText]:
@@ -203,7 +203,7 @@ def certainty_sentence(summary: EvaluationSummary) -> TranslatedText | None:
     parts = [_text("certainty", metric=main, interval=interval)]
     if metric["judge"] not in (None, "passed") and summary["tier"] != "judge":  # there the sentence on the exam has it
         parts.append(_text("doubtful judge", {"standing": translations("standings", metric["judge"])}))
-    return _joined(*parts[not interval :]) if parts[not interval :] else None
+    return _join(*parts[not interval :]) if parts[not interval :] else None
 
 
 def _resting_on(summary: EvaluationSummary) -> TranslatedText | None:
@@ -293,7 +293,7 @@ def _about_coverage(summary: EvaluationSummary) -> tuple[TranslatedText, Conditi
     if most is None:
         return advice, {}
     most_often = _text("most often", {"status": translations("statuses", most)}, n=str(counts[most]))
-    return _joined(advice, None if is_unmeasurable else most_often), {"status": most}
+    return _join(advice, None if is_unmeasurable else most_often), {"status": most}
 
 
 def _about_doubtful(summary: EvaluationSummary, values: Mapping[str, float]) -> tuple[TranslatedText, Condition]:
@@ -332,7 +332,7 @@ def _of_judge(summary: EvaluationSummary) -> TranslatedText | None:
         return None
 
 
-def _joined(*parts: TranslatedText | None, between: str = " ") -> TranslatedText:
+def _join(*parts: TranslatedText | None, between: str = " ") -> TranslatedText:
     return {language: between.join(text[language] for text in parts if text) for language in LANGUAGES}
 
 
@@ -360,7 +360,7 @@ def _shares(values: Mapping[str, float]) -> dict[str, str]:
     return formatted
 
 
-def _tier(tier: str) -> TranslatedText:
+def _tier_name(tier: str) -> TranslatedText:
     """Return the name of a tier inside a sentence."""
     return translations(f"tiers.{tier}", "sentence")
 

@@ -160,7 +160,7 @@ def labelling_judge(parameters: LLMLabelParameters, language: str) -> JudgeIdent
             Dietz 2024, arXiv 2412.17156).
     """
     identity = judge_identity(parameters, language, ["relevance"])
-    for name in _rerankers(parameters):
+    for name in _reranker_names(parameters):
         if _bare_model_name(name) == _bare_model_name(identity["model"] or ""):
             raise InputError(
                 "the judge {model!r} also re-ranks (YARUS_RERANKER, YARUS_RERANKER_MODEL): it would find right what "
@@ -171,7 +171,7 @@ def labelling_judge(parameters: LLMLabelParameters, language: str) -> JudgeIdent
     return identity
 
 
-def _rerankers(parameters: LLMLabelParameters) -> list[str]:
+def _reranker_names(parameters: LLMLabelParameters) -> list[str]:
     """Return all names of a re-ranking model: the re-ranker's own, and those of the model behind it."""
     settings = get_settings()
     try:

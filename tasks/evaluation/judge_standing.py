@@ -36,7 +36,7 @@ def read_newest_exams(engine: Engine, configs: Iterable[EvaluationConfig]) -> di
         engine: of our own database.
         configs: of the evaluations, with their judges and the judges they examined.
     """
-    keys = {key for config in configs for key in _keys(config).values() if key}
+    keys = {key for config in configs for key in _exam_keys(config).values() if key}
     return find_newest_exams(engine, keys, CONCLUSIVE_OUTCOMES) if keys else {}
 
 
@@ -60,8 +60,12 @@ def judge_standings(
     }
     exams = own_exams | dict(newest)
     return {
-        prompt: "stand-in" if key is None else "filled" if prompt == LABELLING_PROMPT else _standing(exams.get(key), at)
-        for prompt, key in _keys(config).items()
+        prompt: "stand-in"
+        if key is None
+        else "filled"
+        if prompt == LABELLING_PROMPT
+        else _decide_standing(exams.get(key), at)
+        for prompt, key in _exam_keys(config).items()
     }
 
 
@@ -78,7 +82,7 @@ def metric_standing(name: str, by_prompt: Mapping[str, JudgeStanding]) -> JudgeS
     return standing if not declared.checked or standing == "stand-in" else None
 
 
-def _keys(config: EvaluationConfig) -> dict[str, str | None]:
+def _exam_keys(config: EvaluationConfig) -> dict[str, str | None]:
     """Return the key of every judged prompt; None for a stand-in."""
     return {
         prompt: None if identity.get("model") == JUDGE_NAME else judge_key(identity, prompt)
@@ -94,7 +98,7 @@ def find_stand_in_metrics(system: Mapping[str, Any], names: Iterable[str]) -> se
         system: configuration of the evaluation, as documents have it.
         names: names of metrics.
     """
-    keys = _keys(EvaluationConfig.model_construct(**system))
+    keys = _exam_keys(EvaluationConfig.model_construct(**system))
     by_prompt: dict[str, JudgeStanding] = {prompt: "stand-in" for prompt, key in keys.items() if key is None}
     return {name for name in names if by_prompt and metric_standing(name, by_prompt) == "stand-in"}
 
@@ -106,7 +110,7 @@ def list_judges(config: EvaluationConfig) -> list[JudgeIdentity]:
     return [identity for identity in (*judges, examined.get("judge"), examined.get("gate")) if identity]
 
 
-def _standing(exam: ExamRecord | None, at: datetime) -> JudgeStanding:
+def _decide_standing(exam: ExamRecord | None, at: datetime) -> JudgeStanding:
     if exam is None:
         return "missing"
     if exam.at < at - timedelta(days=EXAM_VALID_NIGHTS):
@@ -116,7 +120,7 @@ def _standing(exam: ExamRecord | None, at: datetime) -> JudgeStanding:
 
 def exam_outcomes(config: EvaluationConfig, exam: Exam) -> dict[str, str]:
     """Return outcomes by key of judge and prompt, for later look-up; stand-ins take no exam."""
-    return {key: exam[prompt]["outcome"] for prompt, key in _keys(config).items() if key and prompt in exam}
+    return {key: exam[prompt]["outcome"] for prompt, key in _exam_keys(config).items() if key and prompt in exam}
 
 
 def judge_key(identity: JudgeIdentity, prompt: str) -> str:

@@ -71,7 +71,7 @@ def match_condition(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     if value == "null" and sign in ("=", "!="):
         return pc.is_null(column) if sign == "=" else pc.is_valid(column)
     if sign == "~":
-        return pc.match_substring(_text(column), value, ignore_case=True)
+        return pc.match_substring(_to_text(column), value, ignore_case=True)
     try:
         operand = pa.scalar(value).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -98,7 +98,7 @@ def match_condition(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     return compare[sign](column, operand)
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert values to text; items of lists are joined by spaces, records become JSON."""
     kind = column.type
     if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):

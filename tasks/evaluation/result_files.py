@@ -64,10 +64,10 @@ def open_partial(path: Path, *, durable: bool) -> Iterator[Path]:
     try:
         yield partial
         if durable:
-            _sync(partial)
+            _sync_to_disk(partial)
         partial.replace(path)
         if durable:
-            _sync(path.parent)
+            _sync_to_disk(path.parent)
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -217,7 +217,7 @@ def read_parquet(
         return stored.read_row_group(group, columns=names, use_threads=False)
 
 
-def _sync(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -70,19 +70,19 @@ def format_otlp(scores: Iterable[TraceScore]) -> Iterator[str]:
     Cases that were not measured have no score: their label is the status of the case, their explanation the reason.
     """
     scope = {"name": "yarus", "version": version("yarus")}
-    resource = {"attributes": _attributes({"service.name": "yarus"})}
-    for portion in _portions(scores):
-        records = [_event(score) for score in portion]
+    resource = {"attributes": _otlp_attributes({"service.name": "yarus"})}
+    for portion in _split(scores):
+        records = [_otlp_event(score) for score in portion]
         yield _line({"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": records}]}]})
 
 
 def format_langfuse(scores: Iterable[TraceScore]) -> Iterator[str]:
     """Yield requests to `POST /api/public/ingestion`: one event per score; unmeasured cases have none."""
-    for portion in _portions(score for score in scores if score.value is not None):
-        yield _line({"batch": [_creation(score) for score in portion]})
+    for portion in _split(score for score in scores if score.value is not None):
+        yield _line({"batch": [_langfuse_event(score) for score in portion]})
 
 
-def _event(score: TraceScore) -> JsonObject:
+def _otlp_event(score: TraceScore) -> JsonObject:
     attributes = {
         "gen_ai.evaluation.name": score.name,
         "gen_ai.evaluation.score.value": score.value,
@@ -99,13 +99,13 @@ def _event(score: TraceScore) -> JsonObject:
         "observedTimeUnixNano": ns,
         "severityNumber": INFO_SEVERITY,
         "eventName": "gen_ai.evaluation.result",
-        "attributes": _attributes(attributes),
+        "attributes": _otlp_attributes(attributes),
         "traceId": score.trace_id,
         **({"spanId": score.span_id} if score.span_id else {}),
     }
 
 
-def _creation(score: TraceScore) -> JsonObject:
+def _langfuse_event(score: TraceScore) -> JsonObject:
     body = {
         "id": score.id,
         "traceId": score.trace_id,
@@ -120,7 +120,7 @@ def _creation(score: TraceScore) -> JsonObject:
     return {"id": score.id, "timestamp": score.at.isoformat(), "type": "score-create", "body": present}
 
 
-def _attributes(values: dict[str, str | float | None]) -> list[JsonObject]:
+def _otlp_attributes(values: dict[str, str | float | None]) -> list[JsonObject]:
     """Return attributes as OTLP's JSON types them, without those that have no value."""
     return [
         {"key": key, "value": {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}}
@@ -129,7 +129,7 @@ def _attributes(values: dict[str, str | float | None]) -> list[JsonObject]:
     ]
 
 
-def _portions(scores: Iterable[TraceScore]) -> Iterator[list[TraceScore]]:
+def _split(scores: Iterable[TraceScore]) -> Iterator[list[TraceScore]]:
     remaining = iter(scores)
     while portion := list(islice(remaining, REQUEST_SIZE)):
         yield portion
@@ -224,7 +224,7 @@ def _scores(cases: pa.Table, row: RowMapping, form: ScoreFormat, counts: Exporte
                 continue
             counts["cases"] += 1
             for name in names:
-                score = _score(case, name, ids, row)
+                score = _build_score(case, name, ids, row)
                 if score.value is not None:
                     counts["rows"] += 1
                     yield score
@@ -233,7 +233,7 @@ def _scores(cases: pa.Table, row: RowMapping, form: ScoreFormat, counts: Exporte
                     yield score
 
 
-def _score(case: Case, name: str, ids: tuple[str | None, str | None], row: RowMapping) -> TraceScore:
+def _build_score(case: Case, name: str, ids: tuple[str | None, str | None], row: RowMapping) -> TraceScore:
     value = case[name]
     return TraceScore(
         id=str(uuid.uuid5(SCORE_NAMESPACE, f"{row['id']}|{case['case_id']}|{name}")),
@@ -245,11 +245,11 @@ def _score(case: Case, name: str, ids: tuple[str | None, str | None], row: RowMa
         name=name,
         value=None if value is None else float(value),
         status=case["status"],
-        why=_why(case, name),
+        why=_judge_reason(case, name),
     )
 
 
-def _why(case: Case, name: str) -> str | None:
+def _judge_reason(case: Case, name: str) -> str | None:
     """Return the judge's reason for a value, or why there is no value; None if the judge was not asked."""
     reasons: list[str] = [*(case.get("judge_reasons") or ()), case["reason"] or ""]
     own_reason = next((reason for reason in reasons if reason.startswith(f"{name}: ")), None)

@@ -115,7 +115,7 @@ def measure_agreement(
     return SetValue(measure(a, b), interval, len(a))
 
 
-def _share(parts: Callable[[pa.Table], Floats], *needs: str) -> SetMetric:
+def _share_metric(parts: Callable[[pa.Table], Floats], *needs: str) -> SetMetric:
     return SetMetric(needs, parts, None, lambda values, groups, seed: share_of_yes(values, groups))
 
 
@@ -137,8 +137,8 @@ def _count(parts: Callable[[pa.Table], Floats], position: int, *needs: str) -> S
     return _totals_metric(parts, lambda totals: np.asarray(totals[..., position]), lambda *_, **__: NO_INTERVAL, *needs)
 
 
-def _outcome(name: str) -> SetMetric:
-    return _count(_outcomes, classification.OUTCOMES.index(name), "decision", "shown")
+def _outcome_metric(name: str) -> SetMetric:
+    return _count(_decision_outcomes, classification.OUTCOMES.index(name), "decision", "shown")
 
 
 def _score_of_outcomes(score: Callable[[classification.ConfusionCounts], Any]) -> SetMetric:
@@ -147,7 +147,7 @@ def _score_of_outcomes(score: Callable[[classification.ConfusionCounts], Any]) -
 
     # The prior of the interval includes outcomes that no case may show.
     interval = partial(posterior_interval, unseen=np.eye(len(classification.OUTCOMES)), prior=0.5)
-    return _totals_metric(_outcomes, statistic, interval, "decision", "shown")
+    return _totals_metric(_decision_outcomes, statistic, interval, "decision", "shown")
 
 
 def _share_of_outcomes(score: Callable[[classification.ConfusionCounts], Any], hit: str, miss: str) -> SetMetric:
@@ -161,7 +161,7 @@ def _share_of_outcomes(score: Callable[[classification.ConfusionCounts], Any], h
     return definition._replace(measure=measure)
 
 
-def _kappa(second: str) -> SetMetric:
+def _kappa_metric(second: str) -> SetMetric:
     """Define weighted kappa of the judge's first scores and another column."""
 
     def parts(cases: pa.Table) -> Floats:
@@ -171,7 +171,7 @@ def _kappa(second: str) -> SetMetric:
     return _totals_metric(parts, agreement.kappa_from_totals, interval, "faithfulness", second)
 
 
-def _status(status: str, cases: pa.Table) -> Floats:
+def _has_status(status: str, cases: pa.Table) -> Floats:
     return np.array([case_status == status for case_status in column_values(cases, "status")], dtype=np.float64)
 
 
@@ -183,30 +183,30 @@ def _has_label_status(status: str, cases: pa.Table) -> Floats:
 def find_failures(cases: pa.Table) -> Floats:
     """Return 1 for each case at which the system failed, 0 for the others that it was asked, labelled or not."""
     if "outcome" not in cases.column_names:  # written by an earlier version, which asked all
-        return _status("sut_error", cases)
-    return _flags(cases, lambda outcome: outcome == "failed")
+        return _has_status("sut_error", cases)
+    return _outcome_flags(cases, lambda outcome: outcome == "failed")
 
 
-def _refused(cases: pa.Table) -> Floats:
+def _refusal_flags(cases: pa.Table) -> Floats:
     """Return 1 for each refusal, 0 for each other answer, NaN for cases without an answer."""
     if "outcome" not in cases.column_names:
         answered = np.array(pc.is_valid(cases["answer"]).to_pylist(), dtype=bool)
-        return np.where(answered, _status("sut_refusal", cases), np.nan)
-    return _flags(cases, lambda outcome: None if outcome == "failed" else outcome == "refused")
+        return np.where(answered, _has_status("sut_refusal", cases), np.nan)
+    return _outcome_flags(cases, lambda outcome: None if outcome == "failed" else outcome == "refused")
 
 
-def _flags(cases: pa.Table, classify: Callable[[str], bool | None]) -> Floats:
+def _outcome_flags(cases: pa.Table, classify: Callable[[str], bool | None]) -> Floats:
     return np.array(
         [None if value is None else classify(value) for value in column_values(cases, "outcome")], dtype=np.float64
     )
 
 
-def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
+def _answerability_flags(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
     """Return a cell of the answerable x answered matrix, by case."""
     labels = column_values(cases, "answerable")
     is_labelled = np.array([label is not None for label in labels], dtype=bool)
     in_cell = np.array([label is answerable for label in labels], dtype=bool)
-    declined = _refused(cases)
+    declined = _refusal_flags(cases)
     in_cell &= declined == refused
     return _mask_unmeasured(~np.isnan(declined) & is_labelled, in_cell[:, None].astype(np.float64))
 
@@ -219,12 +219,12 @@ def _bleu_counts(cases: pa.Table) -> Floats:
     return _mask_unmeasured(table[:, 1] > 0, table.astype(np.float64))
 
 
-def _bleu(totals: Floats) -> Floats:
+def _corpus_bleu(totals: Floats) -> Floats:
     """Compute corpus BLEU, 0 to 100."""
     return np.asarray(100 * text.score_bleu(totals).score)
 
 
-def _outcomes(cases: pa.Table) -> Floats:
+def _decision_outcomes(cases: pa.Table) -> Floats:
     """Return the cell of each case in the table of decisions, in the order of `OUTCOMES`."""
     pairs = list(iterate_rows(cases, "decision", "shown"))
     is_known = np.array([None not in pair for pair in pairs], dtype=bool)
@@ -233,12 +233,12 @@ def _outcomes(cases: pa.Table) -> Floats:
 
 
 def _invalid_replies(cases: pa.Table) -> Floats:
-    invalid = _status("parse_error", cases)
+    invalid = _has_status("parse_error", cases)
     has_decision = np.array(pc.is_valid(cases["decision"]).to_pylist(), dtype=bool)
     return np.where(has_decision | (invalid > 0), invalid, np.nan)
 
 
-def _calls(cases: pa.Table) -> Floats:
+def _count_calls(cases: pa.Table) -> Floats:
     """Count the judge's calls without a usable score, and all its calls; calls of the gate are skipped."""
     statuses_by_case = [
         [reply["status"] for reply in stored or [] if not reply["metric"].startswith("gate")]
@@ -258,11 +258,11 @@ def _error_rate(rows: Floats, groups: Groups, seed: int) -> SetValue:
     return result._replace(n_total=result.n_scored)
 
 
-def _neighbours(cases: pa.Table) -> Floats:
+def _neighbour_distances(cases: pa.Table) -> Floats:
     return np.column_stack([float_column(cases, "nn_distance"), np.ones(len(cases))])
 
 
-def _ratio(above: int, below: int, totals: Floats) -> Floats:
+def _ratio_of_totals(above: int, below: int, totals: Floats) -> Floats:
     return np.asarray(totals[..., above] / np.where(totals[..., below] > 0, totals[..., below], np.nan))
 
 
@@ -271,28 +271,30 @@ def _mask_unmeasured(measured: NDArray[np.bool_], table: Floats) -> Floats:
 
 
 SET_METRICS: dict[str, SetMetric] = {
-    "sut_error_rate": _share(find_failures, "status"),
-    "unlabelled_rate": _share(partial(_has_label_status, "unlabelled"), "status"),
-    "stale_label_rate": _share(partial(_has_label_status, "stale_label"), "status"),
-    "refusal_rate": _share(_refused, "answer", "status"),
-    "answerable_answered": _count(partial(_answerable, True, False), 0, "answer", "status", "answerable"),
-    "answerable_refused": _count(partial(_answerable, True, True), 0, "answer", "status", "answerable"),
-    "unanswerable_answered": _count(partial(_answerable, False, False), 0, "answer", "status", "answerable"),
-    "unanswerable_refused": _count(partial(_answerable, False, True), 0, "answer", "status", "answerable"),
-    "corpus_bleu": _totals_metric(_bleu_counts, _bleu, partial(bootstrap_totals, method="bca"), "answer", "reference"),
-    "true_positives": _outcome("true_positives"),
-    "true_negatives": _outcome("true_negatives"),
-    "false_positives": _outcome("false_positives"),
-    "false_negatives": _outcome("false_negatives"),
+    "sut_error_rate": _share_metric(find_failures, "status"),
+    "unlabelled_rate": _share_metric(partial(_has_label_status, "unlabelled"), "status"),
+    "stale_label_rate": _share_metric(partial(_has_label_status, "stale_label"), "status"),
+    "refusal_rate": _share_metric(_refusal_flags, "answer", "status"),
+    "answerable_answered": _count(partial(_answerability_flags, True, False), 0, "answer", "status", "answerable"),
+    "answerable_refused": _count(partial(_answerability_flags, True, True), 0, "answer", "status", "answerable"),
+    "unanswerable_answered": _count(partial(_answerability_flags, False, False), 0, "answer", "status", "answerable"),
+    "unanswerable_refused": _count(partial(_answerability_flags, False, True), 0, "answer", "status", "answerable"),
+    "corpus_bleu": _totals_metric(
+        _bleu_counts, _corpus_bleu, partial(bootstrap_totals, method="bca"), "answer", "reference"
+    ),
+    "true_positives": _outcome_metric("true_positives"),
+    "true_negatives": _outcome_metric("true_negatives"),
+    "false_positives": _outcome_metric("false_positives"),
+    "false_negatives": _outcome_metric("false_negatives"),
     "precision": _share_of_outcomes(classification.precision, "true_positives", "false_positives"),
     "recall": _share_of_outcomes(classification.recall, "true_positives", "false_negatives"),
     "specificity": _share_of_outcomes(classification.specificity, "true_negatives", "false_positives"),
     "f1_score": _score_of_outcomes(classification.f1),
     "mcc": _score_of_outcomes(classification.mcc),
-    "invalid_rate": _share(_invalid_replies, "status", "decision"),
-    "weighted_kappa": _kappa("faithfulness_again"),
-    "user_votes_weighted_kappa": _kappa("human_score"),
-    "error_rate": SetMetric(("judge_raw",), _calls, partial(_ratio, 0, 1), _error_rate),
-    "density_score": SetMetric(("nn_distance",), _neighbours, partial(_ratio, 1, 0), None),
+    "invalid_rate": _share_metric(_invalid_replies, "status", "decision"),
+    "weighted_kappa": _kappa_metric("faithfulness_again"),
+    "user_votes_weighted_kappa": _kappa_metric("human_score"),
+    "error_rate": SetMetric(("judge_raw",), _count_calls, partial(_ratio_of_totals, 0, 1), _error_rate),
+    "density_score": SetMetric(("nn_distance",), _neighbour_distances, partial(_ratio_of_totals, 1, 0), None),
 }
 """Name -> definition: scoring stores `measure`, comparisons resample totals and apply `statistic` to them."""

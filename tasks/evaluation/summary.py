@@ -199,7 +199,7 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Jud
     # Graded again, because older evaluations were graded without their intervals.
     figures = (metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored"))
     graded = grades(*figures) if is_gradable else None
-    bounds = _bounds(metric, missing)
+    bounds = _mean_bounds(metric, missing)
     result: MetricSummary = {
         "value": metric["value"],
         "reason": metric["reason"],
@@ -219,7 +219,7 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Jud
     return result
 
 
-def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
+def _mean_bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
     """Return the lowest and highest mean that the failed cases allow."""
     declared = METRICS.get(metric["metric"])
     if declared is None or declared.aggregate != "mean" or metric["value"] is None or missing <= 0:

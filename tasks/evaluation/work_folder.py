@@ -53,11 +53,11 @@ def case_set_hash(*tables: pa.Table) -> str:
     Args:
         tables: the cases, and what else they are measured against.
     """
-    lines = sorted(digest for cases in tables for digest in _digests(cases))
+    lines = sorted(digest for cases in tables for digest in _iterate_digests(cases))
     return hashlib.sha256(b"".join(lines)).hexdigest()
 
 
-def _digests(cases: pa.Table) -> Iterator[bytes]:
+def _iterate_digests(cases: pa.Table) -> Iterator[bytes]:
     content = CASE_SET_COLUMNS
     if "score" in cases.column_names:  # the log in time order, which the measures need
         content += ("score", "asked_at", "page")
@@ -90,11 +90,11 @@ def read_stored_corpus(run: EvaluationRun) -> Corpus:
 
 def read_duplicates(run: EvaluationRun) -> Duplicates:
     """Return the duplicates of this evaluation: chunk or page -> the first of its duplicates."""
-    return _duplicates(run.work / "corpus.parquet")
+    return _read_duplicates(run.work / "corpus.parquet")
 
 
 @lru_cache(maxsize=1)
-def _duplicates(file: Path) -> Duplicates:
+def _read_duplicates(file: Path) -> Duplicates:
     stored = read_parquet(file)
     if "stands_for" not in stored.column_names:  # begun by a version that did not look for duplicates
         return {}
@@ -104,11 +104,11 @@ def _duplicates(file: Path) -> Duplicates:
 
 def read_texts(run: EvaluationRun) -> Mapping[str, str]:
     """Return the text of each chunk or page, in the evaluation's unit; of a long page the beginning."""
-    return _texts(run.work / "corpus.parquet", run.config.unit)
+    return _read_texts(run.work / "corpus.parquet", run.config.unit)
 
 
 @lru_cache(maxsize=1)
-def _texts(file: Path, unit: Unit) -> Mapping[str, str]:
+def _read_texts(file: Path, unit: Unit) -> Mapping[str, str]:
     stored = read_parquet(file)
     ids, urls, texts = (column_values(stored, name) for name in ("id", "url", "text"))
     if unit == "chunk":
@@ -225,7 +225,7 @@ def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
         return
     filesystem, name = stored
     make_folder(folder)
-    for file_name in _names(*stored):
+    for file_name in _list_names(*stored):
         if (folder / file_name).exists() or (fnmatch.fnmatch(file_name, BATCH_PATTERN) and not batches):
             continue
         partial = folder / f".{file_name}.{id(filesystem)}.part"
@@ -239,7 +239,7 @@ def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
 def list_uploads() -> set[str]:
     """Return the evaluations that have a folder on the store."""
     root = _on_store()
-    return set(_names(*root)) if root else set()
+    return set(_list_names(*root)) if root else set()
 
 
 def delete_upload(evaluation_id: str) -> None:
@@ -258,7 +258,7 @@ def _on_store(*evaluation: str) -> tuple[AbstractFileSystem, str] | None:
     return open_filesystem("/".join((work.rstrip("/"), *evaluation)), "YARUS_WORK")
 
 
-def _names(filesystem: AbstractFileSystem, name: str) -> list[str]:
+def _list_names(filesystem: AbstractFileSystem, name: str) -> list[str]:
     filesystem.invalidate_cache()  # other machines write there too
     try:
         return [Path(path).name for path in filesystem.ls(name, detail=False)]

@@ -49,7 +49,7 @@ class Call:
         """Return the same call with this text in place of each text that its prompt may use."""
         names = [name for name in self.prompt.shape.variables if self.texts.get(name)]
         return replace(
-            self, texts={**self.texts, **{n: _each(self.texts[n], lambda _: text) for n in names}}, unread=None
+            self, texts={**self.texts, **{n: _transform(self.texts[n], lambda _: text) for n in names}}, unread=None
         )
 
     def messages(self) -> list[Message]:
@@ -142,8 +142,8 @@ def sum_costs(replies: Iterable[Reply]) -> CallCosts:
 
 def mask_call(call: Call, mask: Callable[[str], str]) -> Call:
     """Return the call with pseudonyms in everything that the model reads: texts, prompt, and its own reply."""
-    prompt = replace(call.prompt, template=_outside_variables(call.prompt.template, mask))
-    texts = {name: _each(call.texts[name], mask) for name in prompt.shape.variables if name in call.texts}
+    prompt = replace(call.prompt, template=_mask_literals(call.prompt.template, mask))
+    texts = {name: _transform(call.texts[name], mask) for name in prompt.shape.variables if name in call.texts}
     return replace(call, prompt=prompt, texts=texts, unread=None if call.unread is None else mask(call.unread))
 
 
@@ -152,12 +152,12 @@ def compute_token_limit(call: Call, role: ModelRole) -> int:
     return role.max_tokens * (2 if call.doubled else 1) * (LIST_FACTOR if call.prompt.shape.form in LIST_FORMS else 1)
 
 
-def _each(text: VariableValue, transform: Callable[[str], str]) -> VariableValue:
+def _transform(text: VariableValue, transform: Callable[[str], str]) -> VariableValue:
     return transform(text) if isinstance(text, str) else {label: transform(part) for label, part in text.items()}
 
 
 @lru_cache(maxsize=256)  # one prompt is sent with thousands of texts
-def _outside_variables(template: str, mask: Callable[[str], str]) -> str:
+def _mask_literals(template: str, mask: Callable[[str], str]) -> str:
     return "".join(part if part.startswith("$") else mask(part) for part in VARIABLE_PATTERN.split(template))
 
 

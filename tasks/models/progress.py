@@ -249,7 +249,7 @@ def format_progress_line(progress: Progress, language: str) -> str:
     place = words["place"].format(number=progress.place[0], of=progress.place[1]) if progress.place else ""
     parts = [
         f"{place}{progress.tier} {progress.source}",
-        words["done"].format(done=progress.done, all=progress.n_cases, percent=_percent(progress)),
+        words["done"].format(done=progress.done, all=progress.n_cases, percent=_percent_done(progress)),
     ]
     if progress.done < progress.n_cases and len(progress.steps) > 1:
         parts += [
@@ -281,7 +281,7 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest_s:02}" if hours else f"{minutes}:{rest_s:02}"
 
 
-def _percent(progress: Progress) -> int:
+def _percent_done(progress: Progress) -> int:
     return int(100 * progress.share)
 
 

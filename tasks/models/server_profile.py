@@ -24,25 +24,25 @@ OPTIONAL = ("logprobs", "temperature")
 """Parameters that a call can do without."""
 
 
-def _object(**properties: Any) -> JsonObject:
+def _object_schema(**properties: Any) -> JsonObject:
     """Return the JSON schema of an object that has exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _list(**properties: Any) -> JsonObject:
-    return {"type": "array", "items": _object(**properties)}
+def _list_schema(**properties: Any) -> JsonObject:
+    return {"type": "array", "items": _object_schema(**properties)}
 
 
 STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
-SCORE = _object(reason=STRING, score={"type": "number"})
+SCORE = _object_schema(reason=STRING, score={"type": "number"})
 SCHEMAS: dict[ReplyForm, JsonObject] = {
     "score": SCORE,
     "grade": SCORE,
-    "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
-    "support": _object(verdicts=_list(id=STRING, supported_by={"type": "array", "items": STRING})),
-    "nuggets": _object(nuggets=_list(nugget=STRING, vital=BOOLEAN)),
-    "nugget_support": _object(
-        verdicts=_list(id=STRING, support={"type": "string", "enum": ["full", "partial", "none"]})
+    "claims": _object_schema(claims=_list_schema(sentence=INTEGER, claim=STRING)),
+    "support": _object_schema(verdicts=_list_schema(id=STRING, supported_by={"type": "array", "items": STRING})),
+    "nuggets": _object_schema(nuggets=_list_schema(nugget=STRING, vital=BOOLEAN)),
+    "nugget_support": _object_schema(
+        verdicts=_list_schema(id=STRING, support={"type": "string", "enum": ["full", "partial", "none"]})
     ),
 }
 """Schemas of the forms of reply that are JSON."""

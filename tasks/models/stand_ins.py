@@ -58,14 +58,14 @@ class OfflineModel:
 
     async def ask(self, call: Call) -> Reply:
         """See `Model`. A rubric needs a language model, so its status is `not_applicable`."""
-        text = _reply(call)
+        text = _scored_reply(call)
         if text is None:
             return Reply(
                 "not_applicable", f"{call.prompt.name} needs a language model", requested_model=self.describe()
             )
         return Reply(
             "ok", raw=text, requested_model=self.describe(), served_model=self.describe(), finish_reason="stop",
-            tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0, logprobs=_logprobs(call, text),
+            tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0, logprobs=_gate_logprobs(call, text),
         )  # fmt: skip
 
     async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignore_reply) -> list[Reply]:
@@ -77,7 +77,7 @@ class OfflineModel:
         return replies
 
 
-def _logprobs(call: Call, reply: str) -> tuple[float, ...] | None:
+def _gate_logprobs(call: Call, reply: str) -> tuple[float, ...] | None:
     """Return the log-probability of the gate's yes or no, from the share of words."""
     if call.prompt.name != "gate":
         return None
@@ -130,7 +130,7 @@ def make_question(kind: str, context: str, examples: str) -> dict[str, str]:
     language = "ru" if CYRILLIC_LETTER.search(context) else "en"
     templates = texts("stand_ins", language)
     passages = context.split(PASSAGE_SEPARATOR) if kind == "multi" else [context]
-    sentences = [_sentence(passage, seed) for passage in passages]
+    sentences = [_choose_sentence(passage, seed) for passage in passages]
     other_words = [set().union(*(word_stems(rest) for rest in passages if rest is not passage)) for passage in passages]
     topics = [_topic(*pair, limit=TOPIC_WORDS // len(passages)) for pair in zip(sentences, other_words, strict=True)]
     if kind == "unanswerable":
@@ -141,7 +141,7 @@ def make_question(kind: str, context: str, examples: str) -> dict[str, str]:
     return {"question": templates["about"].format(topic), "answer": " ".join(sentences)}
 
 
-def _sentence(text: str, seed: int) -> str:
+def _choose_sentence(text: str, seed: int) -> str:
     """Return a sentence, if possible one with enough content words."""
     rich = [
         sentence for sentence in split_sentences(text) if len(_topic(sentence, set(), limit=TOPIC_WORDS)) == TOPIC_WORDS
@@ -172,7 +172,7 @@ def list_entries(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str,
     if name == "nugget_support":
         answer = word_stems(str(texts["answer"]))
         shares = {label: precision(word_stems(text), answer) for label, text in texts["nuggets"].items()}
-        return {"verdicts": [{"id": label, "support": _support(share)} for label, share in shares.items()]}
+        return {"verdicts": [{"id": label, "support": _support_level(share)} for label, share in shares.items()]}
     sources = {label: word_stems(text) for label, text in texts["sources"].items()}
     claims = {label: word_stems(text) for label, text in texts["claims"].items()}
     return {
@@ -188,11 +188,11 @@ def list_entries(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str,
     }
 
 
-def _support(share: float) -> str:
+def _support_level(share: float) -> str:
     return "full" if share >= MIN_SUPPORT_SHARE else "partial" if share >= MIN_GATE_SHARE else "none"
 
 
-def _reply(call: Call) -> str | None:
+def _scored_reply(call: Call) -> str | None:
     name, texts = call.prompt.name, cast("Mapping[str, str]", call.texts)
     if call.prompt.shape.form in LIST_FORMS:
         return json.dumps(list_entries(name, cast("Mapping[str, Mapping[str, str]]", call.texts)), ensure_ascii=False)

@@ -112,7 +112,7 @@ def corpus_map_figure(document: Document) -> figures.Figure:
         "text" if kind == "chunk" else outcome
         for kind, outcome in zip(document["kind"], document["outcome"], strict=True)
     ]
-    traces = [_dots(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
+    traces = [_dot_trace(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
     legend = {"orientation": "h", "y": 1.08, "x": 0}
     figure = figures.plotly_figure(traces, height=MAP_HEIGHT, showlegend=True, legend=legend, hovermode="closest")
     for axis in ("xaxis", "yaxis"):
@@ -120,7 +120,7 @@ def corpus_map_figure(document: Document) -> figures.Figure:
     return figure
 
 
-def _dots(document: Document, kinds: Sequence[str], name: str, colour: str) -> figures.Trace:
+def _dot_trace(document: Document, kinds: Sequence[str], name: str, colour: str) -> figures.Trace:
     indices = [index for index, kind in enumerate(kinds) if kind == name]
     return {
         "type": "scatter",

@@ -155,7 +155,7 @@ def entry_view(entry: ReportEntry) -> Document:
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
         "figures": _entry_figures(entry),
         "pack": pack_cases(entry.cases) if entry.cases is not None else None,
-        "foot": _details(entry.row),
+        "foot": _evaluation_details(entry.row),
     }
 
 
@@ -302,7 +302,7 @@ def _format_seconds(row: RowMapping) -> str | None:
     )
 
 
-def _details(row: RowMapping) -> Document:
+def _evaluation_details(row: RowMapping) -> Document:
     """Return details of how the numbers were made; the settings are stored without secrets."""
     texts = {name: json.dumps(row[name] or {}, ensure_ascii=False, indent=2, default=str) for name in DETAIL_COLUMNS}
     columns = ("comparability_key", "case_set_hash", "git_commit", "git_dirty", "flow_run_id", "parquet", "sut_label")

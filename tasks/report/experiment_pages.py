@@ -45,16 +45,16 @@ def _translate(key: str, **values: object) -> TranslatedText:
     return translations("sweep", key, **values)  # the same text as in the terminal
 
 
-def _block(heading: TranslatedText | None = None, **parts: Any) -> Document:
+def _build_block(heading: TranslatedText | None = None, **parts: Any) -> Document:
     empty: Document = {"lines": [], "head": [], "rows": [], "charts": []}
     return {"heading": heading} | empty | parts
 
 
 def _line(text: Any, *, problem: bool = False) -> Document:
-    return {"text": text if isinstance(text, dict) else _repeat(text), "problem": problem}
+    return {"text": text if isinstance(text, dict) else _untranslated(text), "problem": problem}
 
 
-def _repeat(text: str) -> TranslatedText:
+def _untranslated(text: str) -> TranslatedText:
     return dict.fromkeys(LANGUAGES, text)
 
 
@@ -68,13 +68,13 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
             charts.append({"id": f"sweep-{axis}", "height": CHART_HEIGHT, "caption": _translate(key, metric=quality)})
     head = [
         _translate("arm"),
-        *map(_repeat, document["metrics"]),
-        *map(_repeat, ("USD / 1000", "p50, ms", "p95, ms")),
+        *map(_untranslated, document["metrics"]),
+        *map(_untranslated, ("USD / 1000", "p50, ms", "p95, ms")),
         _translate("front"),
     ]
     rows = [
         [
-            _repeat(numbered_name(number, arm["arm"])),
+            _untranslated(numbered_name(number, arm["arm"])),
             *(use_minus_sign(format_interval(arm["metrics"].get(name))) for name in document["metrics"]),
             *(format_figure(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
             "*" if arm["pareto"] else "",
@@ -87,7 +87,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     ]
     pairs = [
         [
-            _repeat(f"{pair['b']} − {pair['a']}"),
+            _untranslated(f"{pair['b']} − {pair['a']}"),
             pair["metric"],
             use_minus_sign(format_difference(pair)),
             f"{pair['p_holm']:.3f}",
@@ -99,21 +99,25 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     names = list(judges[0]["metrics"]) if judges else []
     judge_rows = [
         [
-            _repeat(row["judge_model"] or ""),
+            _untranslated(row["judge_model"] or ""),
             *(use_minus_sign(format_interval(row["metrics"].get(name))) for name in names),
         ]
         for row in judges
     ]
     return [
-        _block(lines=[*notes, *errors], head=head, rows=rows, charts=charts),
-        _block(
+        _build_block(lines=[*notes, *errors], head=head, rows=rows, charts=charts),
+        _build_block(
             _translate("pairs"),
             lines=[] if pairs else [_line(_translate("none shown"))],
             head=[_translate(name) for name in ("pair", "metric", "difference", "p")],
             rows=pairs,
         ),
         *(
-            [_block(_translate("judges"), head=[_translate("judge"), *map(_repeat, names)], rows=judge_rows)]
+            [
+                _build_block(
+                    _translate("judges"), head=[_translate("judge"), *map(_untranslated, names)], rows=judge_rows
+                )
+            ]
             if judges
             else []
         ),
@@ -137,14 +141,14 @@ def _robustness_blocks(document: Document, figures: Document) -> list[Document]:
             for kind, probe in kinds.items()
         ]
         kind_key = "kind of context" if tier == "tier2" else "kind"
-        head = [_translate(kind_key), _translate("changed"), _translate(same_key), *map(_repeat, names)]
+        head = [_translate(kind_key), _translate("changed"), _translate(same_key), *map(_untranslated, names)]
         problems = [
             _line(_translate("no model")) if probe["state"] == "not_applicable" else _line(probe["error"], problem=True)
             for probe in kinds.values()
             if probe["error"]
         ]
         heading = translations(f"tiers.{tier}", "short")
-        blocks.append(_block(heading, lines=[_line(_translate("star")), *problems], head=head, rows=rows))
+        blocks.append(_build_block(heading, lines=[_line(_translate("star")), *problems], head=head, rows=rows))
         blocks += _rate_blocks(kind_key, kinds)
     return blocks + _position_blocks(document)
 
@@ -162,7 +166,7 @@ def _rate_blocks(kind_key: str, kinds: Document) -> list[Document]:
         if (rate := probe.get("rates", {}).get(name))
     ]
     head = [_join(_translate(kind_key), ": ", _translate("shows")), _translate("share"), _translate("of")]
-    return [_block(_translate("rates"), head=head, rows=rows)] if rows else []
+    return [_build_block(_translate("rates"), head=head, rows=rows)] if rows else []
 
 
 def _position_blocks(document: Document) -> list[Document]:
@@ -176,9 +180,9 @@ def _position_blocks(document: Document) -> list[Document]:
         ]
         for a, b in dict.fromkeys(key[:2] for key in pairs)
     ]
-    head = [_translate("places"), *map(_repeat, names)]
+    head = [_translate("places"), *map(_untranslated, names)]
     return (
-        [_block(_translate("lost in the middle"), lines=[_line(_translate("star"))], head=head, rows=rows)]
+        [_build_block(_translate("lost in the middle"), lines=[_line(_translate("star"))], head=head, rows=rows)]
         if rows
         else []
     )

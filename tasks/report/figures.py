@@ -64,7 +64,7 @@ def histogram(values: NDArray[np.float64], *, marks: Sequence[float] = ()) -> Fi
         values: (n,) finite values.
         marks: values with a vertical line, such as the bounds of grades.
     """
-    counts, edges = np.histogram(values, bins=N_BINS, range=_range(values))
+    counts, edges = np.histogram(values, bins=N_BINS, range=_axis_range(values))
     middles, width = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
     spans = [f"{low:.3g} – {high:.3g}" for low, high in pairwise(edges)]
     trace = {
@@ -163,7 +163,7 @@ def trend_figure(document: Mapping[str, Any]) -> Figure:
         if night["break"] or not segments:
             segments.append([])
         segments[-1].append(night)
-    traces = [trace for segment in segments for trace in _segment(segment)]
+    traces = [trace for segment in segments for trace in _history_traces(segment)]
     outliers = [night for night in nights if night["out"]]
     if outliers:
         traces.append(_points(outliers, "@c:attention", size=11, symbol="circle-open"))
@@ -197,7 +197,7 @@ def escape_label(text: str | None) -> str:
     return (text or "")[:MAX_LABEL_CHARS].replace("&", "&amp;").replace("<", "&lt;").replace("%{", "% {")
 
 
-def _segment(nights: list[Document]) -> list[Trace]:
+def _history_traces(nights: list[Document]) -> list[Trace]:
     times = [night["started_at"] for night in nights]
     low, high = ([night[end] for night in nights] for end in ("ci_low", "ci_high"))
     hidden = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "connectgaps": False}
@@ -246,7 +246,7 @@ def _finite_values(cases: pa.Table, name: str | None) -> NDArray[np.float64]:
     return finite
 
 
-def _range(values: NDArray[np.float64]) -> tuple[float, float]:
+def _axis_range(values: NDArray[np.float64]) -> tuple[float, float]:
     """Return a round range: 0 to 1 for shares, 0 to 100 for percent."""
     low, high = float(values.min()), float(values.max())
     for bottom, top in ((0, 1), (-1, 1), (0, 100)):

@@ -136,13 +136,13 @@ def _headline_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Do
         rows = connection.execute(statement).all()
     exams = read_newest_exams(engine, [EvaluationConfig.model_construct(judge=row.judge) for row in rows if row.judge])
     return {
-        row.evaluation_id: {"value": format_metric(row.metric, row.value), "grade": _grade(row, exams)}
+        row.evaluation_id: {"value": format_metric(row.metric, row.value), "grade": _format_row_grade(row, exams)}
         for row in rows
         if row.metric == TIERS[row.tier].headlines[0]
     }
 
 
-def _grade(row: Row[Any], exams: Mapping[str, ExamRecord]) -> TranslatedText | None:
+def _format_row_grade(row: Row[Any], exams: Mapping[str, ExamRecord]) -> TranslatedText | None:
     by_prompt = (
         judge_standings(exams, EvaluationConfig.model_construct(judge=row.judge), row.started_at) if row.judge else {}
     )

@@ -94,7 +94,7 @@ def render_report(
         view["comparison"] = comparison_view(entry)
         view["charts"] = _chart_views(view, figures)
         view["lessons"] = label_analysis(engine, entry.row["id"], entry.row["source"], entry.cases)
-        packs |= _packs(view)
+        packs |= _compress_parts(view)
     answers = build_answers_pages(shown_entries, evaluations)
     histories = build_trends(engine, shown_entries)
     for index, history in enumerate(histories):
@@ -243,7 +243,7 @@ def _chart_views(view: Document, figures: Document) -> list[Document]:
     return charts
 
 
-def _packs(view: Document) -> dict[str, str]:
+def _compress_parts(view: Document) -> dict[str, str]:
     packs: dict[str, str] = {}
     if view["pack"]:
         packs |= {

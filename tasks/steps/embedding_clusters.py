@@ -98,8 +98,8 @@ def _measure_clusters(run: EvaluationRun[Tier0]) -> dict[str, SetValue]:
         spread=_spread_out(embedding.centroid_distances(vectors[has_vector]), has_vector),
     )
     save_batch(run, 0, cases)
-    clustering = _clustering(vectors[is_labelled], clusters, parameters.seed) | why
-    return clustering | _geometry(vectors[has_vector], nearest)
+    clustering = _clustering_metrics(vectors[is_labelled], clusters, parameters.seed) | why
+    return clustering | _geometry_metrics(vectors[has_vector], nearest)
 
 
 def _why_not_clustered(clusters: list[str | None], texts: str) -> dict[str, SetValue]:
@@ -124,7 +124,7 @@ def _without_direction(cases: pa.Table, has_no_direction: NDArray[np.bool_], err
     )
 
 
-def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, SetValue]:
+def _clustering_metrics(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, SetValue]:
     """Compute the metrics over texts with a cluster; intervals of means over clusters are over clusters."""
     sizes = embedding.cluster_sizes(clusters)
     similarities = embedding.cluster_similarities(vectors, clusters)
@@ -141,7 +141,7 @@ def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, S
     }
 
 
-def _geometry(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, SetValue]:
+def _geometry_metrics(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, SetValue]:
     """Compute the metrics over all texts with a vector; `nearest` has each text's mean distance to its neighbours."""
     values = {
         "density_score": embedding.density_score(embedding.mean_defined(nearest)),

@@ -49,7 +49,7 @@ def find_failure(case: Case) -> str | None:
 
 def _is_good(case: Case) -> bool | None:
     """Return whether the answer is useful, and faithful if that was judged; None if usefulness was not judged."""
-    is_useful, is_faithful = (_passes(f"avg_{name}", case[name]) for name in ("e2e_score", "faithfulness"))
+    is_useful, is_faithful = (_passes_threshold(f"avg_{name}", case[name]) for name in ("e2e_score", "faithfulness"))
     if is_useful is None or is_useful is False or is_faithful is None:
         return is_useful
     return is_faithful
@@ -64,6 +64,6 @@ def _has_invented_fact(case: Case) -> bool:
     return not_in_reference is None or any((fact.start, fact.end) in unsupported_spans for fact in not_in_reference)
 
 
-def _passes(metric: str, value: float | None) -> bool | None:
+def _passes_threshold(metric: str, value: float | None) -> bool | None:
     bounds = METRICS[metric].thresholds
     return None if value is None or bounds is None else value >= bounds[0]

@@ -76,11 +76,11 @@ def _build_pools(run: EvaluationRun, cases: pa.Table, texts: Mapping[str, str]) 
         labels = {name: False for name in pooled if name not in texts}  # not in the corpus
         labels |= {str(name): grade > 0 for name, grade in judged[row].items()}
         unranked = [name for name, is_relevant in labels.items() if is_relevant and name not in pooled]
-        pools.append([_entry(name, ranks.get(name), labels.get(name)) for name in [*pooled, *unranked]])
+        pools.append([_pooled_result(name, ranks.get(name), labels.get(name)) for name in [*pooled, *unranked]])
     return cases, pools
 
 
-def _entry(name: str, rank: int | None, label: bool | None) -> PooledResult:
+def _pooled_result(name: str, rank: int | None, label: bool | None) -> PooledResult:
     return {"result": name, "rank": rank, "label": label, "grade": None}
 
 

@@ -40,7 +40,7 @@ async def generate_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     first = first_repeat_number(run.id, parameters)
     rows = cases.take(pa.array(numbers, pa.int64())).to_pylist()
     requests = [(case, first + repeat) for case in rows for repeat in range(repeats)]
-    calls = [_call(prompt, case, repeat, logprobs) for case, repeat in requests]
+    calls = [_build_call(prompt, case, repeat, logprobs) for case, repeat in requests]
     async with open_model(run, "generator", configuration) as model:
         replies = await model.complete(calls, _count_done("answer_ideal" if run.tier == "tier2" else "answer", repeats))
     by_case = {number: replies[index * repeats : (index + 1) * repeats] for index, number in enumerate(numbers)}
@@ -106,7 +106,7 @@ def record_call(role: RoleName, prompt: str, repeat: int, reply: Reply) -> Recor
     }
 
 
-def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> Call:
+def _build_call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> Call:
     return Call(prompt, {"question": case["question"], "context": case["context"] or ""}, repeat, logprobs=logprobs)
 
 
@@ -180,13 +180,13 @@ async def _answer_local(run: EvaluationRun, cases: pa.Table) -> pa.Table:
         timed=-(-TIMED_QUESTIONS // run.n_batches),
         own=own_documents(cases),
     )
-    texts = await asyncio.to_thread(_texts, run)
+    texts = await asyncio.to_thread(_chunk_texts, run)
     tokens = run.config.context_tokens
     # An id without text in the corpus cannot be answered from; it stays in the ranking, and is noted at the end.
     passages = [[texts[chunk][0] for chunk in ranking.ids if chunk in texts] for ranking in rankings]
     contexts = [join_within_limit(parts, tokens) for parts in passages]
     is_page_unit = run.config.unit == "page"
-    ids = [[_page(texts, chunk) if is_page_unit else chunk for chunk in ranking.ids] for ranking in rankings]
+    ids = [[_page_of_chunk(texts, chunk) if is_page_unit else chunk for chunk in ranking.ids] for ranking in rankings]
     has_failed = [ranking.error is not None for ranking in rankings]
     errors = {number: ranking.error for number, ranking in enumerate(rankings) if ranking.error is not None}
     cases = set_columns(
@@ -243,14 +243,14 @@ def _named_pages(answer: SystemAnswer, own: str | None) -> list[str] | None:
     return [page for page in pages if own is None or page != page_of_document(own)]
 
 
-def _texts(run: EvaluationRun) -> dict[str, tuple[str, str]]:
+def _chunk_texts(run: EvaluationRun) -> dict[str, tuple[str, str]]:
     """Return text and page of every chunk."""
     corpus = read_stored_corpus(run)
     pages = [canonical_url(url) or chunk for chunk, url in zip(corpus.ids, corpus.urls, strict=True)]
     return dict(zip(corpus.ids, zip(corpus.texts, pages, strict=True), strict=True))
 
 
-def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
+def _page_of_chunk(texts: dict[str, tuple[str, str]], chunk: str) -> str:
     return texts[chunk][1] if chunk in texts else canonical_url(chunk) or chunk
 
 

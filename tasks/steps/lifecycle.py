@@ -68,7 +68,7 @@ async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationR
     engine = await asyncio.to_thread(database)
     fail_orphaned(engine)
     flow_run_id = flow_run.get_id()
-    resumed_id = parameters.resume or _unfinished(engine, flow_run_id)
+    resumed_id = parameters.resume or _find_unfinished(engine, flow_run_id)
     run = _resumed(engine, tier, type(parameters), resumed_id) if resumed_id else _new(engine, tier, parameters)
     # The lock comes before the row: a running evaluation without it would count as dead.
     with closing(run.resources), reporting_unreachable(engine), journal.hold_evaluation_lock(engine, run.id):
@@ -78,7 +78,7 @@ async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationR
             require_same_settings(row)
             journal.resume_evaluation(engine, run.id, flow_run_id)
         else:
-            journal.open_evaluation(engine, _row(run, flow_run_id))
+            journal.open_evaluation(engine, _journal_row(run, flow_run_id))
         if confirms := getattr(run.parameters, "confirms", None):
             share_budget(engine, run.id, confirms)
         advice = Words("continue with: yarus run {tier} --resume {id}", tier=tier, id=run.id)
@@ -119,7 +119,7 @@ def _end_early(engine: Engine, run: EvaluationRun, state: str, error: str, advic
             log.warning("%s, but it was finished already: yarus show %s", state, run.id)
 
 
-def _unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
+def _find_unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
     """Return the unfinished evaluation of this flow run, if Prefect retries the run."""
     row = journal.find_by_flow_run(engine, flow_run_id) if flow_run_id else None
     return row["id"] if row is not None and row["state"] not in journal.FINISHED_STATES else None
@@ -154,7 +154,7 @@ def _new(engine: Engine, tier: str, parameters: P) -> EvaluationRun[P]:
     )
 
 
-def _row(run: EvaluationRun, flow_run_id: str | None) -> NewEvaluation:
+def _journal_row(run: EvaluationRun, flow_run_id: str | None) -> NewEvaluation:
     """Return the journal row of a new evaluation."""
     configuration, code = get_settings(), find_commit()
     return {
@@ -165,7 +165,7 @@ def _row(run: EvaluationRun, flow_run_id: str | None) -> NewEvaluation:
         "tags": run.parameters.tags,
         "parameters": run.parameters.model_dump(mode="json"),
         "settings": configuration.public(),
-        "versions": _versions(),
+        "versions": _read_versions(),
         "sut_label": configuration.sut_label,
         "flow_run_id": flow_run_id,
         "git_commit": code and code.sha,
@@ -174,7 +174,7 @@ def _row(run: EvaluationRun, flow_run_id: str | None) -> NewEvaluation:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def _read_versions() -> dict[str, str]:
     """Return versions of Yarus, Python and the packages that influence numbers."""
     return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in RECORDED_PACKAGES}
 

@@ -75,7 +75,7 @@ def _load_answered(run: EvaluationRun[J]) -> EvaluationRun[J]:
     pages = _page_contexts(chosen, corpus, run.parameters.context_tokens)
     contexts = [page if context is None else context[:2] for page, context in zip(pages, recorded, strict=True)]
     shown_labels = [should_be_shown(question) for question in chosen]
-    states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown_labels, strict=True)]
+    states = [_case_state(run.tier, *row) for row in zip(chosen, contexts, shown_labels, strict=True)]
     cases = make_cases(
         **_identity_columns(source.name, chosen),
         status=["ok" if reason is None else status for status, reason in states],
@@ -174,7 +174,7 @@ def _page_contexts(questions: list[QuestionRow], corpus: Corpus, tokens: int) ->
     ]
 
 
-def _state(
+def _case_state(
     tier: str, question: QuestionRow, context: tuple[str | None, bool | None], shown_label: bool | None
 ) -> tuple[str, str | None]:
     if not (question["answer"] or "").strip():

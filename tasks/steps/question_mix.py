@@ -66,7 +66,7 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         if not words_of_topics:
             return {}, cases
         topics = [match_topic(text, words_of_topics) for text in texts]
-    kinds = [f"{topic or 'other'}/{_length(text)}" for topic, text in zip(topics, texts, strict=True)]
+    kinds = [f"{topic or 'other'}/{_length_class(text)}" for topic, text in zip(topics, texts, strict=True)]
     cases = cases.append_column(KIND_COLUMN, pa.array(kinds, pa.string()))
     chosen = select_headline_cases(cases)
     cells = {name: count_cells(get_metric(name), chosen) for name in TIERS[row["tier"]].headlines if name != ERROR_RATE}
@@ -120,7 +120,7 @@ def match_topic(text: str, topic_words: TopicWords) -> str | None:
     return max(sorted(weights), key=lambda topic: weights[topic], default=None)
 
 
-def _length(text: str) -> str:
+def _length_class(text: str) -> str:
     n = len(WORD_PATTERN.findall(text))
     return next((length for length, most in LENGTHS.items() if n <= most), "long")
 

@@ -110,13 +110,13 @@ def reuse_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     changed_ids = {case_id for case_id, row in answers_by_case.items() if row["question"] != questions[case_id]}
     rows = [{"changed": True} if case_id in changed_ids else answers_by_case.get(case_id, {}) for case_id in questions]
     refusals = effective_settings(run).refusals
-    cases = add_outcomes(_mark_unanswered(run, cases, rows), [_outcome(row, refusals) for row in rows])
+    cases = add_outcomes(_mark_unanswered(run, cases, rows), [_reused_outcome(row, refusals) for row in rows])
     columns = {name: [row.get(name) for row in rows] for name in ANSWER_COLUMNS if name in stored_answers.column_names}
     nothing = [None] * len(cases)  # stored answers cost nothing now
     return set_columns(cases, **columns, tokens_in=nothing, tokens_out=nothing, cost_usd=nothing)
 
 
-def _outcome(row: Case, refusals: list[str]) -> CaseOutcome:
+def _reused_outcome(row: Case, refusals: list[str]) -> CaseOutcome:
     if row.get("answer") is not None:
         why = refusal_reason(row["answer"], refusals, row.get("path"))
         return CaseOutcome("refused", why) if why else CaseOutcome("answered")
@@ -176,7 +176,7 @@ def find_contexts(questions: Sequence[QuestionRow], corpus: Corpus, tokens: int 
         tokens: longest context; None for no limit.
     """
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    return [_context(_recorded_passages(question), texts, tokens) for question in questions]
+    return [_build_context(_recorded_passages(question), texts, tokens) for question in questions]
 
 
 def has_context(question: QuestionRow, chunks: Collection[str]) -> bool:
@@ -194,12 +194,12 @@ def has_context(question: QuestionRow, chunks: Collection[str]) -> bool:
 
 def is_answered(question: QuestionRow) -> bool:
     """Return whether an answer is recorded that can be scored, or that the system failed to give one."""
-    return question["answer"] is not None or bool(_recorded(question).get("error"))
+    return question["answer"] is not None or bool(_read_record(question).get("error"))
 
 
 def find_trace_ids(questions: Sequence[QuestionRow]) -> dict[str, list[Any]]:
     """Return the trace and span ids of recorded answers, as columns; empty if there are none."""
-    records = [_recorded(question) for question in questions]
+    records = [_read_record(question) for question in questions]
     columns = {
         name: [str(record[name]) if record.get(name) else None for record in records]
         for name in ("trace_id", "span_id")
@@ -233,8 +233,8 @@ def save_recorded(
         corpus: texts of chunks that the records may name without their text.
         unit: of the retrieved results; None if retrieval is not measured.
     """
-    records = [_recorded(question) for question in questions]
-    states = [_state(question, record) for question, record in zip(questions, records, strict=True)]
+    records = [_read_record(question) for question in questions]
+    states = [_record_state(question, record) for question, record in zip(questions, records, strict=True)]
     answers = make_cases(
         **{name: column_values(cases, name) for name in ("case_id", "question")},
         status=[status for status, _ in states],
@@ -245,11 +245,11 @@ def save_recorded(
         ],
         answers=[None] * len(questions),
         **{
-            f"sut_{name}": [_number(record, name) for record in records]
+            f"sut_{name}": [_read_number(record, name) for record in records]
             for name in ("tokens_in", "tokens_out", "cost_usd")
         },
         **find_trace_ids(questions),
-        latency_ms=[_number(record, "latency_ms") for record in records],
+        latency_ms=[_read_number(record, "latency_ms") for record in records],
         **_other_columns(records),
     )
     if unit is None:
@@ -261,7 +261,7 @@ def save_recorded(
         corpus_pages = page_by_chunk(corpus)
         answers = set_columns(
             answers,
-            retrieved=[_retrieved(question, corpus_pages, unit) for question in questions],
+            retrieved=[_read_results(question, corpus_pages, unit) for question in questions],
             context=[context or None for context, _, _ in contexts],
             passage_starts=[starts for _, _, starts in contexts],
         )
@@ -274,7 +274,7 @@ def note_missing_contexts(questions: Sequence[QuestionRow], contexts: Sequence[C
     return [{"note": "contexts not recorded", "n": missing}] if missing else []
 
 
-def _state(question: QuestionRow, record: Mapping[str, Any]) -> tuple[str, str | None]:
+def _record_state(question: QuestionRow, record: Mapping[str, Any]) -> tuple[str, str | None]:
     answer = question["answer"]
     if record.get("error"):  # a partial answer does not count
         return "sut_error", str(record["error"]) + (f"; until then it had said {answer[:200]!r}" if answer else "")
@@ -283,38 +283,38 @@ def _state(question: QuestionRow, record: Mapping[str, Any]) -> tuple[str, str |
     return "not_applicable", Words("no answer is recorded")
 
 
-def _recorded(question: QuestionRow) -> Mapping[str, Any]:
+def _read_record(question: QuestionRow) -> Mapping[str, Any]:
     """Return the record of an answer; in other tables, whatever has the form of one."""
     record = question.get("recorded")
     return record if isinstance(record, dict) else {}
 
 
 def _recorded_passages(question: QuestionRow) -> list[Record] | None:
-    raw = _recorded(question).get("contexts")
+    raw = _read_record(question).get("contexts")
     return [passage for passage in map(parse_passage, raw) if passage is not None] if isinstance(raw, list) else None
 
 
 def _other_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return further columns of recorded answers that cases have."""
     columns: dict[str, list[Any]] = {
-        "first_token_ms": [_number(record, "first_token_ms") for record in records],
-        "history": [_history(record) for record in records],
+        "first_token_ms": [_read_number(record, "first_token_ms") for record in records],
+        "history": [_read_history(record) for record in records],
     }
     return {name: values for name, values in columns.items() if name in CASE_COLUMNS}
 
 
-def _history(record: Mapping[str, Any]) -> list[dict[str, str]] | None:
+def _read_history(record: Mapping[str, Any]) -> list[dict[str, str]] | None:
     history = record.get("history")
     messages = [message for message in history if isinstance(message, dict)] if isinstance(history, list) else []
     return [{name: str(message.get(name)) for name in ("role", "content")} for message in messages] or None
 
 
-def _number(record: Mapping[str, Any], name: str) -> float | None:
+def _read_number(record: Mapping[str, Any], name: str) -> float | None:
     value = record.get(name)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _context(passages: list[Record] | None, texts: Mapping[str, str], tokens: int | None) -> Context | None:
+def _build_context(passages: list[Record] | None, texts: Mapping[str, str], tokens: int | None) -> Context | None:
     if not passages:
         return None
     texts_or_missing = [
@@ -327,14 +327,14 @@ def _context(passages: list[Record] | None, texts: Mapping[str, str], tokens: in
     return context, is_cut, text_offsets(parts, context)
 
 
-def _retrieved(question: QuestionRow, pages: Mapping[str, str | None], unit: Unit) -> list[str] | None:
+def _read_results(question: QuestionRow, pages: Mapping[str, str | None], unit: Unit) -> list[str] | None:
     """Return the retrieved results of an answer, best first; None if they are not recorded.
 
     A passage of the corpus belongs to its page there; without a page it is not a possible result.
     """
     passages, by_chunk = _recorded_passages(question), unit == "chunk"
     if passages is None:
-        urls = [] if by_chunk else _recorded(question).get("urls") or [question["confluence_url"]]
+        urls = [] if by_chunk else _read_record(question).get("urls") or [question["confluence_url"]]
         pages_of_urls = [page for page in map(canonical_url, urls) if page is not None]
         return list(dict.fromkeys(pages_of_urls)) or None
     if by_chunk:

@@ -231,7 +231,7 @@ async def perturb_questions(run: EvaluationRun[PerturbationParameters], cases: p
     if kind is None:
         return cases
     if kind == "paraphrase":
-        texts = await _paraphrases(run, questions)
+        texts = await _ask_paraphrases(run, questions)
         missing = (number for number, text in enumerate(texts) if text is None)
         cases = set_failures(
             cases, ((number, "not_applicable", Words("the generator gave no paraphrase")) for number in missing)
@@ -262,8 +262,8 @@ def restore_questions(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     )
 
 
-async def _paraphrases(run: EvaluationRun, questions: list[str]) -> list[str | None]:
-    prompt = _prompt(run.config.language)
+async def _ask_paraphrases(run: EvaluationRun, questions: list[str]) -> list[str | None]:
+    prompt = _paraphrase_prompt(run.config.language)
     calls = [Call(prompt, {"question": question}) for question in questions]
     # By the settings' generator, not the evaluated model, so that all models get the same questions.
     async with open_model(run, "generator", get_settings()) as model:
@@ -271,7 +271,7 @@ async def _paraphrases(run: EvaluationRun, questions: list[str]) -> list[str | N
     return [reply.text.strip() or None if reply.status == "ok" else None for reply in replies]
 
 
-def _prompt(language: str) -> Prompt:
+def _paraphrase_prompt(language: str) -> Prompt:
     text = (PROMPTS_FOLDER / language / "paraphrase.txt").read_text(encoding="utf-8")
     return Prompt("paraphrase", PARAPHRASE, text, "")
 

@@ -31,13 +31,13 @@ def score_texts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
         string_similarity=text.string_similarity(hypotheses, references),
     )
     if "logprobs" in cases.column_names:
-        perplexity = text.perplexity([_logprobs(values) for values in column_values(cases, "logprobs")])
+        perplexity = text.perplexity([_clip_logprobs(values) for values in column_values(cases, "logprobs")])
         # A token of probability 0 (servers write -9999) makes it infinite, and so any mean: not measured.
         cases = set_columns(cases, perplexity=np.where(np.isfinite(perplexity), perplexity, np.nan))
     return cases
 
 
-def _logprobs(logprobs: list[float] | None) -> list[float] | None:
+def _clip_logprobs(logprobs: list[float] | None) -> list[float] | None:
     """Clip log-probabilities at 0, since servers round; None if one is clearly positive or NaN."""
     if logprobs is None or not all(value <= ROUNDING for value in logprobs):  # false for NaN too
         return None
@@ -50,7 +50,7 @@ def score_repeats(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     owners = [number for number, texts in enumerate(repeated) for _ in texts]
     consistency = np.full(len(cases), np.nan)
     if owners:
-        vectors, errors = _vectors([answer for texts in repeated for answer in texts])
+        vectors, errors = _embed_texts([answer for texts in repeated for answer in texts])
         failed = {owners[number]: error for number, error in errors.items()}
         cases = _mark_failed(cases, failed.items(), "response_semantic_consistency")
         is_usable = (np.linalg.norm(vectors, axis=1) > 0) & ~np.isin(owners, list(failed))
@@ -70,7 +70,7 @@ def score_similarity(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     similarity = np.full(len(cases), np.nan)
     for start in range(0, len(complete), PAIRS_AT_ONCE):
         portion = complete[start : start + PAIRS_AT_ONCE]
-        vectors, errors = _vectors([side for number in portion for side in pairs[number]])
+        vectors, errors = _embed_texts([side for number in portion for side in pairs[number]])
         failures = ((portion[number // 2], error) for number, error in errors.items())
         cases = _mark_failed(cases, failures, "semantic_similarity")
         similarity[portion] = answers.semantic_similarity(vectors[0::2], vectors[1::2])
@@ -82,5 +82,5 @@ def _mark_failed(cases: pa.Table, failures: Iterable[tuple[int, str]], metric: s
     return set_failures(cases, ((number, "judge_error", f"{metric}: embedder: {error}") for number, error in failures))
 
 
-def _vectors(texts: list[str]) -> tuple[Vectors, dict[int, str]]:
+def _embed_texts(texts: list[str]) -> tuple[Vectors, dict[int, str]]:
     return embed_texts_with_failures(texts, get_embedder(get_measuring_embedder_name()), database())

@@ -250,7 +250,7 @@ def open_retrieval(run: EvaluationRun) -> OpenedRetrieval:
     def make() -> OpenedRetrieval:
         corpus = read_stored_corpus(run)
         kind = get_retriever_kind(run.config.retriever)
-        parts = page_by_chunk(corpus), kind.open(run, corpus), _reranker(run, corpus)
+        parts = page_by_chunk(corpus), kind.open(run, corpus), _open_reranker(run, corpus)
         if kind.uses_vectors:
             get_embedder_pair(run.config.embedder, get_settings())[0].encode([WARM_UP_TEXT])
         return parts
@@ -258,7 +258,7 @@ def open_retrieval(run: EvaluationRun) -> OpenedRetrieval:
     return run.resources.open_once(("retriever", run.config.retriever), make)
 
 
-def _reranker(run: EvaluationRun, corpus: Corpus) -> "Reranker | None":
+def _open_reranker(run: EvaluationRun, corpus: Corpus) -> "Reranker | None":
     if (name := run.config.reranker) is None:
         return None
     from yarus.tasks.systems.retrievers.reranking import open_reranker  # imports aiohttp, which searching does not need

@@ -118,21 +118,21 @@ def _find_citations(holders: list[JsonObject]) -> AnswerParts:
         item_list = [items] if isinstance(items, str) else items
         if not isinstance(item_list, list):
             continue
-        for kind, extract in (("urls", _url), ("contexts", _text)):
+        for kind, extract in (("urls", _url_of_item), ("contexts", _text_of_item)):
             texts = [text for item in item_list if isinstance(text := extract(item), str)]
             if texts or not item_list:
                 citations[kind] = citations[kind] or texts
     return citations
 
 
-def _url(item: Any) -> Any:
+def _url_of_item(item: Any) -> Any:
     if isinstance(item, dict):
         citation = item.get("url_citation")
         return item.get("url") or (citation.get("url") if isinstance(citation, dict) else None)
     return item if isinstance(item, str) and item.startswith(("http://", "https://")) else None
 
 
-def _text(item: Any) -> Any:
+def _text_of_item(item: Any) -> Any:
     if isinstance(item, dict):
         return item.get("content") or item.get("text")
-    return item if _url(item) is None else None
+    return item if _url_of_item(item) is None else None

@@ -86,7 +86,7 @@ def erase_in_prefect(texts: UserTexts, *, remove: bool) -> PrefectErasure:
         OSError: a database is in use or damaged, so nothing can be erased in it now.
     """
     counts: PrefectErasure = {"artifacts": 0, "prefect": 0, "beyond": []}
-    for url in _databases():
+    for url in _find_databases():
         with _open_engine(url) as engine:
             data = _search_database(engine, texts)
             counts["beyond"] += unerasable_copies(engine)
@@ -102,7 +102,7 @@ def erase_in_prefect(texts: UserTexts, *, remove: bool) -> PrefectErasure:
 
 def has_flow_run(flow_run_id: str) -> bool:
     """Return whether a flow run is in a database of ours: then its server is ours too."""
-    for url in _databases():
+    for url in _find_databases():
         with _open_engine(url) as engine, engine.connect() as connection:
             if (runs := _read_tables(connection).get("flow_run")) is not None:
                 is_same = cast(runs.c.id, Text).in_((flow_run_id, flow_run_id.replace("-", "")))
@@ -111,7 +111,7 @@ def has_flow_run(flow_run_id: str) -> bool:
     return False
 
 
-def _databases() -> list[URL]:
+def _find_databases() -> list[URL]:
     """Return the existing Prefect databases of this home and its settings."""
     file = get_settings().home.absolute() / PREFECT_DATABASE
     configured, variable = (get_settings().prefect_database_url, os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL"))

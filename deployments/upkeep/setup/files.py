@@ -87,7 +87,7 @@ def recognise_all(
             there are labels and none matches a page.
     """
     paths, where = expand_autorag_folders(paths), where or {}
-    columns_by_file = [_names(path, encoding) if mapping or where else [] for path in paths]
+    columns_by_file = [_read_column_names(path, encoding) if mapping or where else [] for path in paths]
     all_columns = [name for file_columns in columns_by_file for name in file_columns]
     files = ", ".join(map(str, paths))
     for column in where:
@@ -110,7 +110,7 @@ def recognise_all(
     return sorted(recognised, key=lambda file: file.kind == "chunks")
 
 
-def _names(path: Path, encoding: str | None) -> list[str]:
+def _read_column_names(path: Path, encoding: str | None) -> list[str]:
     if path.is_dir() or is_page(path):
         return []
     container = open_container(path, encoding)

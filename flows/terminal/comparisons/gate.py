@@ -51,7 +51,7 @@ def print_gate(document: GateResult, language: str, *, strict: bool = False, sho
     rules = sorted(document["rules"], key=lambda rule: VERDICTS_BY_URGENCY.index(rule["verdict"]))
     n_shown = len(rules) if show_all else MAX_RULES
     for rule in rules[:n_shown]:
-        console.print(f"{_coloured(rule['verdict'], words)}  {escape(_describe_rule(rule, words))}", soft_wrap=True)
+        console.print(f"{_colour(rule['verdict'], words)}  {escape(_describe_rule(rule, words))}", soft_wrap=True)
         if reasons := _describe_reasons(rule, words):
             console.print(f"    {escape(reasons)}", style="dim", soft_wrap=True)
     if more := Counter(rule["verdict"] for rule in rules[n_shown:]):
@@ -167,7 +167,7 @@ def _format(name: str, value: float | None, *, sign: str = "") -> str:
     return "—" if value is None else format_rounded(value, find_measure(name).unit, sign)
 
 
-def _coloured(verdict: str, words: dict[str, str]) -> str:
+def _colour(verdict: str, words: dict[str, str]) -> str:
     return f"[{COLOURS[verdict]}]{words[verdict]}[/]"
 
 

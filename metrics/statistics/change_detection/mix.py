@@ -54,8 +54,8 @@ def remove_mix(nights: Sequence[NightlyValue]) -> list[NightlyValue]:
         if not night.cells:
             corrected.append(night)
             continue
-        n, _ = _table(night.cells, kinds)
-        new, scored = _table(night.cells if night.change is None else night.new_cells, kinds)
+        n, _ = _count_by_kind(night.cells, kinds)
+        new, scored = _count_by_kind(night.cells if night.change is None else night.new_cells, kinds)
         shares, new_shares = (counts / max(1.0, counts.sum()) for counts in (n, new))
         usual = shares if usual is None else usual
         n_nights += 1
@@ -134,7 +134,7 @@ def _weekday_effect(weekdays: Ints, deviations: Floats, weekday: int) -> float:
     return float(means[weekday] * max(0.0, 1 - chance / between)) if between else 0.0
 
 
-def _table(cells: QuestionCells, kinds: Mapping[str, int]) -> Floats:
+def _count_by_kind(cells: QuestionCells, kinds: Mapping[str, int]) -> Floats:
     """Return how many questions there are of each kind, and the sums of their scores: (2, kinds)."""
     table = np.zeros((2, len(kinds)))
     for kind, counts in cells.items():

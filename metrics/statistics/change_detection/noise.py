@@ -192,25 +192,25 @@ class NoiseEstimator:
 
     def _common_noise(self) -> tuple[float, float]:
         """Return the variance that whole nights add: per night, and for good."""
-        near, chance = self._moved(1)
+        near, chance = self._excess(1)
         far, far_chance = (near, 0.0)
         if len(self._levels) > 2 * WARM_UP:
-            far, far_chance = self._moved(WARM_UP)
+            far, far_chance = self._excess(WARM_UP)
         drift = max(0.0, far - near - CHANCE_ERRORS * (far_chance**2 + chance**2) ** 0.5) / (WARM_UP - 1)
         return max(0.0, near - drift - CHANCE_ERRORS * chance) / 2, drift
 
-    def _moved(self, lag: int) -> tuple[float, float]:
+    def _excess(self, lag: int) -> tuple[float, float]:
         """Return the variance of the level over this many nights beyond that of its cases, and its standard error.
 
         If cases are replaced, their changes add up to a walk, and their values do not.
         """
         sums, nights = self._sums[-1], self.nights
         walk = lag * sums.replaced
-        chained = _moved(self._levels, lag, sums.expected - sums.replaced + walk, walk, lag)
+        chained = _excess(self._levels, lag, sums.expected - sums.replaced + walk, walk, lag)
         if not sums.new:
             return chained
         draws = 2 * min(1.0, lag * sums.new / nights) * sums.sampling
-        valued = _moved(self._values, lag, draws + 2 * sums.own, draws, min(lag, nights / sums.new))
+        valued = _excess(self._values, lag, draws + 2 * sums.own, draws, min(lag, nights / sums.new))
         return min(chained, valued, key=lambda estimate: estimate[1])
 
 
@@ -254,7 +254,7 @@ def lasting_share(night: NightlyValue) -> float:
     return 2 / night.n - 2 * reverted_share(night)
 
 
-def _moved(levels: list[float], lag: int, expected: float, lasting: float, nights: float) -> tuple[float, float]:
+def _excess(levels: list[float], lag: int, expected: float, lasting: float, nights: float) -> tuple[float, float]:
     """Return the variance of the moves over a lag beyond that of their cases, and its standard error.
 
     Args:

@@ -225,7 +225,7 @@ def prepare_statistic(number: SampleStatistic, codes: Ints) -> PreparedStatistic
     if number.quantile is not None:
         empty = np.zeros((units, 0))
         return PreparedStatistic(number, is_complete, complete_codes, n_units, (empty, empty))
-    before, after = (_by_unit(_columns(side, is_complete), codes, units) for side in (number.a, number.b))
+    before, after = (_by_unit(_contributions(side, is_complete), codes, units) for side in (number.a, number.b))
     return PreparedStatistic(number, is_complete, complete_codes, n_units, (before, after))
 
 
@@ -235,7 +235,7 @@ def _is_missing(side: Floats) -> NDArray[np.bool_]:
     return np.asarray(missing.any(axis=1) if missing.ndim > 1 else missing)
 
 
-def _columns(side: Floats, is_complete: NDArray[np.bool_]) -> Floats:
+def _contributions(side: Floats, is_complete: NDArray[np.bool_]) -> Floats:
     """Return (n, p) contributions of each case to the totals; a value contributes itself and 1."""
     if side.ndim > 1:
         return np.where(is_complete[:, None], side, 0.0)

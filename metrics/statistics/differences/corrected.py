@@ -60,11 +60,11 @@ def compare_corrected(
         samples.append(sample._replace(codes=side_codes[~np.isnan(np.asarray(side.scores, dtype=np.float64))]))
     estimates = [estimate_mean(sample) for sample in samples]
     if estimates[0] is None or estimates[1] is None:
-        return StatisticComparison(UNDEFINED, UNDEFINED, _undefined(better, confidence))
+        return StatisticComparison(UNDEFINED, UNDEFINED, _undefined_comparison(better, confidence))
     weight = (estimates[0].weight + estimates[1].weight) / 2
     before, after = (estimate_mean(sample, weight=weight) for sample in samples)
     if before is None or after is None:  # for the type checker: they were not None above
-        return StatisticComparison(UNDEFINED, UNDEFINED, _undefined(better, confidence))
+        return StatisticComparison(UNDEFINED, UNDEFINED, _undefined_comparison(better, confidence))
     return StatisticComparison(
         before.value, after.value, _compare(before, after, int(codes.max()) + 1, better, confidence)
     )
@@ -111,7 +111,7 @@ def _by_group(side: PPIEstimate, by_case: Floats, groups: int) -> Floats:
     return np.asarray(np.bincount(side.sample.codes, by_case, minlength=groups), dtype=np.float64)
 
 
-def _undefined(better: Direction, confidence: float) -> Comparison:
+def _undefined_comparison(better: Direction, confidence: float) -> Comparison:
     return build_comparison(
         UNDEFINED,
         UNDEFINED,

@@ -146,7 +146,7 @@ def decompose(
     member = member.reshape(len(names), m)
     units = group_codes(groups if groups is not None else [None] * len(a), len(a))
     is_used = scored[0] | scored[1]
-    spread = _jackknife(sums, rows[is_used], codes[is_used], units[is_used] % MAX_UNITS, paired, member)
+    spread = _jackknife_deviations(sums, rows[is_used], codes[is_used], units[is_used] % MAX_UNITS, paired, member)
     values = _split(sums, paired, member)
     sizes = np.bincount(units[is_used] % MAX_UNITS).astype(np.float64)
     degrees = float(sizes.sum() ** 2 / (sizes**2).sum()) - 1
@@ -173,7 +173,7 @@ def decompose(
     return Decomposition(difference, build_part(0), build_part(1), by_part, _by_case(sums, paired, rows, codes))
 
 
-def _changes(totals: Floats, paired: NDArray[np.bool_]) -> Floats:
+def _weighted_changes(totals: Floats, paired: NDArray[np.bool_]) -> Floats:
     """Return the change of the answers of each cell, weighted by its share; 0 if a side has none."""
     n_a, sum_a, n_b, sum_b, n, change = np.moveaxis(totals, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -188,12 +188,12 @@ def _split(totals: Floats, paired: NDArray[np.bool_], member: Floats) -> Floats:
     sums = totals.sum(axis=-2)
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = sums[..., 3] / sums[..., 2] - sums[..., 1] / sums[..., 0]
-    changes = _changes(totals, paired)
+    changes = _weighted_changes(totals, paired)
     answers = changes.sum(axis=-1)
     return np.concatenate([np.stack([difference - answers, answers], axis=-1), changes @ member.T], axis=-1)
 
 
-def _jackknife(
+def _jackknife_deviations(
     totals: Floats, rows: Floats, codes: Ints, units: Ints, paired: NDArray[np.bool_], member: Floats
 ) -> Floats:
     """Return (units, 2 + parts): the deviation of each component from the mean when one unit is left out."""

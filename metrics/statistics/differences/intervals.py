@@ -71,7 +71,7 @@ def difference_interval(differences: Floats, codes: Ints, span: float) -> Interv
         return lambda confidence: same
     mean = clustered_mean(differences, codes)
     if is_sparse(differences, codes):
-        return _sparse(differences, codes, span, mean.degrees)
+        return _sparse_interval(differences, codes, span, mean.degrees)
     return lambda confidence: student_interval(mean, confidence)
 
 
@@ -102,7 +102,7 @@ def student_interval(mean: ClusteredMean, confidence: float) -> Interval:
     return Interval(mean.value - half_width, mean.value + half_width)
 
 
-def _sparse(differences: Floats, codes: Ints, span: float, degrees: float) -> IntervalAt:
+def _sparse_interval(differences: Floats, codes: Ints, span: float, degrees: float) -> IntervalAt:
     table = np.column_stack([np.maximum(differences, 0), np.maximum(-differences, 0)])
     gains, losses = group_totals(table, codes).T
     units = len(gains)

@@ -78,8 +78,8 @@ def compare_statistics(
     exact = {name for name, pair in pairs.items() if pair.units < 2 or (pair.yes_no and pair.alone)}
     resampled = {name: pair for name, pair in pairs.items() if name not in exact}
     units = len(np.unique(codes))
-    drawn = _bootstrap({name: pair for name, pair in resampled.items() if not pair.number.is_mean}, units, seed, count)
-    swapped = _permutation(resampled, units, seed + 1, count)
+    drawn = _resample({name: pair for name, pair in resampled.items() if not pair.number.is_mean}, units, seed, count)
+    swapped = _permute(resampled, units, seed + 1, count)
     compared = {}
     for name, pair in pairs.items():
         if name in exact:
@@ -89,7 +89,7 @@ def compare_statistics(
     return compared
 
 
-def _bootstrap(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, count: int) -> dict[str, Floats]:
+def _resample(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, count: int) -> dict[str, Floats]:
     """Return b - a in every resample."""
     sides = {
         (name, label): side for name, pair in pairs.items() for label, side in zip("ab", pair.drawn(units), strict=True)
@@ -98,7 +98,7 @@ def _bootstrap(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, co
     return {name: values[name, "b"] - values[name, "a"] for name in pairs}
 
 
-def _permutation(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, count: int) -> dict[str, Floats]:
+def _permute(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, count: int) -> dict[str, Floats]:
     """Return b - a after every swap."""
     sums = {name: [part.sum(axis=0) for part in pair.parts] for name, pair in pairs.items()}
     quantiles = {

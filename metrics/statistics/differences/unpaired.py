@@ -105,7 +105,7 @@ def _compare_pair(
     result: TestResult = UNDEFINED, lambda level: NO_INTERVAL, "none: fewer than two cases a side, or no value"
     if units >= 2 and not np.isnan(difference):
         if drawn is not None:
-            error, result = _bootstrap(difference, before, after, drawn, slack)
+            error, result = _bootstrap_test(difference, before, after, drawn, slack)
         else:
             error, result = _compare_means(difference, before, after, slack)
             if before.alone and after.alone and before.yes_no and after.yes_no:
@@ -124,7 +124,7 @@ def _compare_pair(
     return StatisticComparison(a, b, comparison)
 
 
-def _bootstrap(
+def _bootstrap_test(
     difference: float, before: PreparedStatistic, after: PreparedStatistic, drawn: Floats, slack: float
 ) -> tuple[float, TestResult]:
     differences = np.where(np.abs(drawn) <= slack, 0.0, drawn)

@@ -91,7 +91,7 @@ def restore_originals(text: str, originals: Iterable[str], key: bytes) -> str:
 
 def make_pseudonym(kind: PersonalDataKind, text: str, key: bytes, language: str = "ru") -> str:
     """Return the pseudonym of a piece of personal data; key and language as in `mask`."""
-    return f"[{texts('personal_data', language)[kind]} {_code(kind, text, key)}]"
+    return f"[{texts('personal_data', language)[kind]} {_hash_code(kind, text, key)}]"
 
 
 @cache
@@ -126,8 +126,8 @@ def _find_candidates(text: str) -> Iterator[tuple[PersonalDataKind, int, int]]:
     if LIKELY_CHARACTER.search(text) is None and not any(map(lower.__contains__, LIKELY_PARTS)):
         return
     if "[" in text:
-        lower = pseudonym_pattern().sub(_blank, lower)
-    lower_without_urls = URL.sub(_blank, lower) if "/" in lower or "www." in lower else lower
+        lower = pseudonym_pattern().sub(_blank_out, lower)
+    lower_without_urls = URL.sub(_blank_out, lower) if "/" in lower or "www." in lower else lower
     for is_likely, patterns in PATTERN_GROUPS:
         if is_likely(lower):
             for kind, regex, check, in_urls in patterns:
@@ -139,11 +139,11 @@ def _find_candidates(text: str) -> Iterator[tuple[PersonalDataKind, int, int]]:
         yield "name", start, end
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank_out(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
-def _code(kind: PersonalDataKind, text: str, key: bytes) -> str:
+def _hash_code(kind: PersonalDataKind, text: str, key: bytes) -> str:
     """Return six hex digits of a keyed hash; spellings of the same data are equal: a phone is its last ten digits."""
     normalised = normalise_characters(text)[0].casefold()
     if kind == "phone":

@@ -64,7 +64,7 @@ def latin_sound(word: str) -> str:
     return re.sub(r"(.)\1", r"\1", word)
 
 
-def _forms(name: str) -> list[str]:
+def _decline_name(name: str) -> list[str]:
     """Return a first name in all cases; some of the forms do not exist, but nothing else is spelt like them."""
     if name in IRREGULAR_FORMS:
         return [name, *IRREGULAR_FORMS[name].split()]
@@ -75,7 +75,7 @@ def _forms(name: str) -> list[str]:
 
 
 BASE_FIRST_NAMES = frozenset(name.replace("ё", "е") for name in FIRST_NAMES.split())
-FIRST_NAME_FORMS = frozenset(form for name in BASE_FIRST_NAMES for form in _forms(name))
+FIRST_NAME_FORMS = frozenset(form for name in BASE_FIRST_NAMES for form in _decline_name(name))
 LATIN_NAME_SOUNDS = frozenset(latin_sound(name.translate(LATIN_SOUNDS)) for name in BASE_FIRST_NAMES)
 AMBIGUOUS_FORMS = frozenset(AMBIGUOUS_NAMES.split())
 FOREIGN_NAME_SOUNDS = frozenset(FOREIGN_NAMES.split())

@@ -12,7 +12,7 @@ PersonalDataKind = Literal["email", "phone", "id", "address", "name"]
 Check = Callable[[re.Match[str]], bool]
 
 
-def _words(*words: str) -> str:
+def _word_pattern(*words: str) -> str:
     """Return a pattern for any of these at the start of a word; the look-behind after the first letter is faster."""
     return "(?:" + "|".join(rf"{word[0]}(?<![^\W_]{word[0]}){word[1:]}" for word in words) + ")"
 
@@ -28,12 +28,12 @@ DATE = (
     rf"|\d{{1,2}}\s{{1,2}}{MONTH}\s{{1,2}}(?:19[3-9]|20)\d\d(?!\d))"
 )
 WORD_END = r"(?![^\W\d_])"
-PHONE_WORDS = _words(
+PHONE_WORDS = _word_pattern(
     rf"тел(?:ефон[а-я]{{0,4}})?{WORD_END}", rf"моб(?:ил[а-я]{{0,8}})?{WORD_END}", r"сотов[а-я]{1,4}",
     r"позвон[а-я]{1,6}", rf"звони(?:те)?{WORD_END}", r"в[ао]тсап[а-я]{0,2}", r"вайбер[а-я]{0,2}", "whatsapp", "viber",
     rf"phone{WORD_END}", rf"call{WORD_END}", rf"cell{WORD_END}",
 )  # fmt: skip
-DOCUMENT_WORDS = _words(
+DOCUMENT_WORDS = _word_pattern(
     f"студенч{LETTERS}", f"студак{LETTERS}", f"студбилет{LETTERS}", r"студ\. билет", f"зачет{LETTERS}",
     f"билет{LETTERS}", f"табельн{LETTERS}", f"паспорт{LETTERS}", f"загранпаспорт{LETTERS}", "снилс", "инн",
     f"логин{LETTERS}",
@@ -46,7 +46,7 @@ SERIES = r"сери[яиейю]{1,2}(?:\sпаспорта)?[\s:]{0,3}"
 PASSPORT = (
     rf"(?:{SERIES})?(?P<id>\d\d[ -]?\d\d[\s,;]{{0,3}}(?:(?:номер(?:\sпаспорта)?|ном\.|№|n)[\s:.]{{0,3}})?\d{{6}})(?!\d)"
 )
-BIRTH_WORDS = _words(
+BIRTH_WORDS = _word_pattern(
     "дата рожд", "день рожд", "родил", "рожд", "birth", "born", r"dob(?!\w)", r"д\.\s?р\.", "д/р", "др:"
 )
 HOSTS = r"(?:e?mail|gmail|yandex|ya|bk|inbox|list|rambler|icloud|outlook|hotmail|яндекс|мейл|мэйл|гмейл)"
@@ -57,19 +57,19 @@ DOT = rf"(?:\.|\s?[\[({{<]\s?{DOT_WORD}\s?[\])}}>]\s?|\s{{1,2}}{DOT_WORD}\s{{1,2
 LOCAL_PART = r"(?<![\w.+-])[\w.+-]++"
 LOCAL_BEFORE_AT_WORD = r"(?<![\w.+-])[\w.+-]{1,64}?\s{0,2}(?:sobaka|собак[ау]|собачка)\s{1,2}"
 FLAT = r"(?:кв(?:артира|-ра)?[.\s]{0,2}№?\s?\d{1,4}(?!\d|\s?м))"
-STREET_WORDS = _words(
+STREET_WORDS = _word_pattern(
     r"ул\.", r"пр\.", r"пер\.", r"наб\.", r"мкр\.", r"просп\.", r"ш\.",
     "пр-к?т", "б-р", "улиц[аеуы]", "проспект[еа]?", "переул(?:ок|к[еа])", "шоссе", "бульвар[еа]?", "набережн(?:ая|ой)",
     "микрорайон[еа]?", "жив[уе]т?", "прожива[юе]т?", "прописан[аы]?", "адрес[ау]?",
 )  # fmt: skip
-MAIN_STREET_WORDS = _words(r"ул\.", "улица", "пр-к?т", "проспект")
+MAIN_STREET_WORDS = _word_pattern(r"ул\.", "улица", "пр-к?т", "проспект")
 SITES = r"(?:t\.me|telegram\.me|vk\.com|vk\.ru|ok\.ru|instagram\.com|facebook\.com|fb\.com|twitter\.com|x\.com)"
 NOT_A_PROFILE = r"(?:club|public|event|wall|topic|album|video|feed|app|away|share|addstickers|proxy|s/|c/)"
-MESSENGER_WORDS = _words(
+MESSENGER_WORDS = _word_pattern(
     "телеграмм?", "телег[аеиу]", "тг", "tg", "telegram", "скайп", "skype", "вк", "vk", "вконтакте", "инст", "инста",
     "инстаграмм?", "ник", "никнейм", "nickname", "discord", "дискорд",
 )  # fmt: skip
-LOGIN_WORDS = _words("логин", "login", "username", "user", "аккаунт", "account", "учетка")
+LOGIN_WORDS = _word_pattern("логин", "login", "username", "user", "аккаунт", "account", "учетка")
 
 
 def is_card_number(match: re.Match[str]) -> bool:
@@ -157,7 +157,9 @@ NUMBER_PATTERNS = (
         is_card_number,
     ),
     _pattern("id", r"[2-6](?<![\w.-].)(?:[\s.-]{1,2}\d){15}(?![\s.-]{0,2}\d)", is_card_number),
-    _pattern("id", rf"{_words('карт', 'card')}{LETTERS}[^\d\n]{{0,15}}?(?P<id>\d{{4}}(?:[\s.-]?\d{{4}}){{3}})(?!\d)"),
+    _pattern(
+        "id", rf"{_word_pattern('карт', 'card')}{LETTERS}[^\d\n]{{0,15}}?(?P<id>\d{{4}}(?:[\s.-]?\d{{4}}){{3}})(?!\d)"
+    ),
     _pattern("id", r"[a-z](?<!\w.)[a-z]\d\d(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?!\w)", is_iban),
     _pattern("id", r"4(?<!\w.)(?:08(?:17|20|02)|2[36]\d\d) ?\d{3} ?\d ?(?:\d ?){10}\d(?!\d)"),
     _pattern("id", r"\d(?<![\w-].)\d\d-\d{3}-\d{3}[ -]\d{2}(?!\d)"),
@@ -199,7 +201,7 @@ OTHER_PATTERNS = (
 )
 
 
-def _any(*pieces: str) -> Callable[[str], bool]:
+def _contains_any(*pieces: str) -> Callable[[str], bool]:
     return lambda text: any(map(text.__contains__, pieces))
 
 
@@ -207,10 +209,10 @@ PATTERN_GROUPS: tuple[tuple[Callable[[str], object], tuple[Pattern, ...]], ...] 
     (re.compile(r"@|%40|[\[({<]\s?[a-z]|собак|собач|sobaka|\sat\s|[\[({<]\s?[сг]").search, EMAIL_PATTERNS),
     (re.compile(r"[a-z]").search, PROFILE_PATTERNS),
     (re.compile(r"\d(?:\D*+\d){4}").search, NUMBER_PATTERNS),
-    (_any("рожд", "г.р", "г. р", "г/р"), BIRTH_PATTERNS),
-    (_any("кв"), FLAT_PATTERNS),
+    (_contains_any("рожд", "г.р", "г. р", "г/р"), BIRTH_PATTERNS),
+    (_contains_any("кв"), FLAT_PATTERNS),
     (
-        _any("логин", "login", "user", "аккаунт", "account", "учетка", "парол", "passw", "pwd", "ул", "пр"),
+        _contains_any("логин", "login", "user", "аккаунт", "account", "учетка", "парол", "passw", "pwd", "ул", "пр"),
         OTHER_PATTERNS,
     ),
 )

@@ -236,7 +236,7 @@ def add_front(
         competing = [row for row in valid if conditions[row["arm"]] == condition]
         costs = [costs_by_arm[row["arm"]] for row in competing]
         values = [
-            [_quality(row), cost["cost_usd"], cost["latency_ms_p50"]]
+            [_quality_value(row), cost["cost_usd"], cost["latency_ms_p50"]]
             for row, cost in zip(competing, costs, strict=True)
         ]
         is_on_front = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
@@ -244,7 +244,7 @@ def add_front(
     return [{**row, **costs_by_arm[row["arm"]], "pareto": row["arm"] in front} for row in rows]
 
 
-def _quality(row: Outcome) -> float | None:
+def _quality_value(row: Outcome) -> float | None:
     metric = row["metrics"].get(SWEEP_METRICS[row["tier"]][0])
     return metric["value"] if metric else None
 

@@ -52,7 +52,7 @@ def align_questions(
         versions: the versions of the corpora, if both are known.
         page_of: chunk -> page, if chunks are labelled; other labels are pages.
     """
-    keys = [_keys(cases) for cases in sides]
+    keys = [_question_keys(cases) for cases in sides]
     rows_by_key = [{key: row for row, key in enumerate(side_keys)} for side_keys in keys]
     all_keys = list(dict.fromkeys([*keys[0], *keys[1]]))
     rows = tuple(np.array([side.get(key, -1) for key in all_keys], dtype=np.int64) for side in rows_by_key)
@@ -91,7 +91,7 @@ def _choose_topics(
     return (pages, "page") if same else (name_topics_by_words(tuple(texts)), "words")
 
 
-def _keys(cases: pa.Table) -> list[tuple[Any, ...]]:
+def _question_keys(cases: pa.Table) -> list[tuple[Any, ...]]:
     columns = [optional_column_values(cases, name) for name in ("case_id", *LABEL_COLUMNS)]
     return [(case, tuple(sorted(labels or ())), *rest) for case, labels, *rest in zip(*columns, strict=True)]
 

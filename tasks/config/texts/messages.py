@@ -46,11 +46,11 @@ def translate_text(text: str, language: str) -> str:
 @cache
 def message_catalogue(language: str) -> Mapping[str, str]:
     """Return English template -> its translation, with the same placeholders."""
-    return {english: text for section in _sections(language).values() for english, text in section.items()}
+    return {english: text for section in _read_sections(language).values() for english, text in section.items()}
 
 
 @cache
-def _sections(language: str) -> dict[str, dict[str, str]]:
+def _read_sections(language: str) -> dict[str, dict[str, str]]:
     return tomllib.loads((Path(__file__).parent / f"messages.{language}.toml").read_text(encoding="utf-8"))
 
 
@@ -77,7 +77,7 @@ def _translate_value(name: str, value: object, language: str) -> object:
 
 def translate_value(value: str, language: str) -> str:
     """Translate a value that is an English phrase, such as "Permission denied" or a stand-in's name; others stay."""
-    return value if language == "en" else _sections(language)["values"].get(value, value)
+    return value if language == "en" else _read_sections(language)["values"].get(value, value)
 
 
 def _translate_stored(text: str, language: str, depth: int) -> str:
@@ -105,7 +105,7 @@ def _translate_stored(text: str, language: str, depth: int) -> str:
 def _message_patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
     """Return the patterns of messages with values, those with the most fixed text first."""
     candidates = []
-    for template in (*_sections(language)["messages"], *_sections(language)["metrics"]):
+    for template in (*_read_sections(language)["messages"], *_read_sections(language)["metrics"]):
         parts = _split_template(template)
         names = [name for _, name, _, _ in parts if name]
         n_fixed = sum(len(before) for before, *_ in parts)

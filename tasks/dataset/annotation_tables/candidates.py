@@ -98,15 +98,15 @@ def labelling_priority(cases: Sequence[Case], *, answerable: bool | None = None)
         answerable: the annotation; False if people found nothing relevant in the corpus.
     """
     reasons = {
-        "disagreement": _disagreement(cases),
-        "uncertainty": max((_uncertainty(case) for case in cases), default=0.0),
+        "disagreement": _judge_disagreement(cases),
+        "uncertainty": max((_judge_uncertainty(case) for case in cases), default=0.0),
         "failure": float(any(map(_has_failed, cases))),
         "unlabelled": UNLABELLED_PRIORITY if any(_lacks_label(case, answerable) for case in cases) else 0.0,
     }
     return {name: round(weight, 3) for name, weight in reasons.items() if weight > 0}
 
 
-def _disagreement(cases: Sequence[Case]) -> float:
+def _judge_disagreement(cases: Sequence[Case]) -> float:
     scores = {metric: [case[metric] for case in cases if case.get(metric) is not None] for metric in JUDGED_METRICS}
     differences = [max(metric_scores) - min(metric_scores) for metric_scores in scores.values() if metric_scores]
     differences += [abs(case["mean_abs_difference"]) for case in cases if case.get("mean_abs_difference") is not None]
@@ -118,7 +118,7 @@ def _disagreement(cases: Sequence[Case]) -> float:
     return max(differences, default=0.0)
 
 
-def _uncertainty(case: Case) -> float:
+def _judge_uncertainty(case: Case) -> float:
     scores = (case[metric] for metric in JUDGED_METRICS if case.get(metric) is not None)
     return max((1 - abs(2 * score - 1) for score in scores), default=0.0)
 

@@ -102,7 +102,7 @@ def find_references(text: str, index: ReferenceIndex) -> RelevantNames:
     references: dict[str, dict[str, None]] = {"chunks": {}, "pages": {}}
     start = 0
     while start < len(text):
-        match = next(_matches(text, start, index), None)
+        match = next(_find_matches(text, start, index), None)
         if match is not None:
             kind, name, start = match
             references[kind][name] = None
@@ -113,7 +113,7 @@ def find_references(text: str, index: ReferenceIndex) -> RelevantNames:
     return {kind: list(names) for kind, names in references.items()}
 
 
-def _matches(text: str, start: int, index: ReferenceIndex) -> Iterator[tuple[str, str, int]]:
+def _find_matches(text: str, start: int, index: ReferenceIndex) -> Iterator[tuple[str, str, int]]:
     """Yield kind, name and end of the matches at a position: exact names, then canonical URLs; the longest first."""
     last = start + MAX_ENCODING_RATIO * index.longest
     ends = {_name_end(text, start), *(separator.start() for separator in SEPARATOR.finditer(text, start + 1, last + 1))}

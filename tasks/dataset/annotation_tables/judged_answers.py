@@ -57,8 +57,8 @@ def export_label_sample(path: Path, evaluation: str, metric: str | None, n: int,
     sampled_cases = sampling_order(judged_answers.ids, judged_answers.strata, seed=sampling_seed)[:n]
     counts = Counter(case.stratum for case in sampled_cases)
     header = [texts(HEADINGS, get_settings().language)[name] for name in COLUMNS]
-    lines = (_line(judged_answers, case.row, counts[case.stratum] / case.stratum_size) for case in sampled_cases)
-    spreadsheets.write_table(path, header, lines, _layout())
+    lines = (_format_row(judged_answers, case.row, counts[case.stratum] / case.stratum_size) for case in sampled_cases)
+    spreadsheets.write_table(path, header, lines, _build_layout())
     return {
         "file": str(path),
         "source": judged_answers.source,
@@ -119,7 +119,7 @@ def is_label_sample(header: Sequence[str]) -> bool:
     return {"case_id", "metric", "label"} <= column_positions(header, HEADINGS).keys()
 
 
-def _layout() -> WorkbookLayout:
+def _build_layout() -> WorkbookLayout:
     workbook_texts = texts("annotation.workbook", get_settings().language)
     label = COLUMNS.index("label")
     return WorkbookLayout(
@@ -130,7 +130,7 @@ def _layout() -> WorkbookLayout:
     )
 
 
-def _line(judged_answers: JudgedAnswers, row: int, probability: float) -> list[str]:
+def _format_row(judged_answers: JudgedAnswers, row: int, probability: float) -> list[str]:
     values = judged_answers.texts_for_people(row, leaves=True) | {
         "case_id": judged_answers.ids[row],
         "evaluation": judged_answers.evaluation_id,

@@ -197,7 +197,7 @@ def _rows_of_widest_sheet(path: Path) -> Iterator[Line]:
             sheet.reset_dimensions()  # an outdated size in the file would cut off rows
         sheet = max(book.worksheets, key=_count_header_cells)  # the sheet with the table, in any position
         for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-            yield number, [_cell(value) for value in row]
+            yield number, [_to_cell(value) for value in row]
     finally:
         book.close()
 
@@ -208,7 +208,7 @@ def _count_header_cells(sheet: Any) -> int:
     return next((n for row in rows if (n := sum(value is not None for value in row))), 0)
 
 
-def _cell(value: Any) -> Cell:
+def _to_cell(value: Any) -> Cell:
     if value is None:
         return Cell("")
     if isinstance(value, bool):

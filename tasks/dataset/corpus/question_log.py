@@ -98,8 +98,8 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
         is_missing=np.array(is_missing, dtype=bool),
         removed_pages=removed,
         relevant=relevant,
-        hits=_hits(ids, evaluations),
-        failures=_failures(questions, evaluations),
+        hits=_read_hits(ids, evaluations),
+        failures=_read_failures(questions, evaluations),
     )
 
 
@@ -147,7 +147,7 @@ def read_columns(row: RowMapping, *names: str) -> pa.Table | None:
     return None if set(names) - set(cases.column_names) else cases
 
 
-def _hits(ids: list[str], evaluations: list[RowMapping]) -> Floats:
+def _read_hits(ids: list[str], evaluations: list[RowMapping]) -> Floats:
     """Return the hits by the newest evaluation of each tier; the tier with the deepest rankings takes precedence."""
     hits_by_question: dict[str, float] = {}
     for tier in reversed(RANKING_TIERS):
@@ -159,7 +159,7 @@ def _hits(ids: list[str], evaluations: list[RowMapping]) -> Floats:
     return np.array([hits_by_question.get(question, np.nan) for question in ids])
 
 
-def _failures(questions: list[QuestionRow], evaluations: list[RowMapping]) -> Floats:
+def _read_failures(questions: list[QuestionRow], evaluations: list[RowMapping]) -> Floats:
     newest = next((row for row in evaluations if row["tier"] == "tier3"), None)
     cases = read_columns(newest, "question_id", "status", "failure") if newest is not None else None
     rows = cases.to_pylist() if cases is not None else []

@@ -139,9 +139,11 @@ def analyse_topics(log: QuestionLog, vectors: Floats, cohesive: CohesiveTopics) 
     # Without personal data, because a person is not a topic.
     masked_questions = [remove_personal_data(question["question"]) for question in log.questions]
     names = topic_words(masked_questions, topics)
-    gains = _gains(log)
+    gains = _expected_gains(log)
     rows = [
-        _topic(log, topic, names.get(topic, []), float(cohesion), np.flatnonzero(topics == topic), gains, vectors)
+        _describe_topic(
+            log, topic, names.get(topic, []), float(cohesion), np.flatnonzero(topics == topic), gains, vectors
+        )
         for topic, cohesion in enumerate(cohesive.cohesion)
     ]
     gaps = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))
@@ -161,13 +163,13 @@ def _summarize_topic(row: Topic) -> ContentGap:
     return {name: row[name] for name in ContentGap.__annotations__}  # type: ignore[literal-required, return-value]
 
 
-def _gains(log: QuestionLog) -> Floats:
+def _expected_gains(log: QuestionLog) -> Floats:
     """Return the expected gain of a new page for each question."""
     is_unanswered = (log.failures == 1) & np.isnan(log.hits)
     return np.where(log.is_missing, MISSING_GAIN, np.where(is_unanswered, FAILED_GAIN, 0.0))
 
 
-def _topic(
+def _describe_topic(
     log: QuestionLog,
     topic: int,
     words: list[str],
@@ -190,9 +192,9 @@ def _topic(
         "n_distinct": len(_distinct_questions(texts)),
         "cohesion": cohesion,
         "share": len(rows) / len(log.questions),
-        "hit_rate": _mean(log.hits[rows]),
+        "hit_rate": _finite_mean(log.hits[rows]),
         "n_hit_known": int((~np.isnan(log.hits[rows])).sum()),
-        "failure_rate": _mean(log.failures[rows]),
+        "failure_rate": _finite_mean(log.failures[rows]),
         "n_failure_known": int((~np.isnan(log.failures[rows])).sum()),
         "n_missing": int(log.is_missing[rows].sum()),
         "n_unanswered": int((gains[rows] == FAILED_GAIN).sum()),
@@ -215,6 +217,6 @@ def _distinct_questions(texts: Sequence[str]) -> list[str]:
     return list(first_by_words.values())
 
 
-def _mean(values: Floats) -> float | None:
+def _finite_mean(values: Floats) -> float | None:
     finite = values[~np.isnan(values)]
     return float(finite.mean()) if len(finite) else None

@@ -58,8 +58,8 @@ def measure_usage(log: QuestionLog, evaluations: list[RowMapping]) -> tuple[Corp
         "k": depth or None,
         "n_questions": len(numbers),
         "reason": None if evaluation_ids else f"no evaluation has rankings yet: yarus run tier1 --source {log.name}",
-        "chunks": _usage(chunk_uses, corpus_items, is_known=by_chunks),
-        "pages": _usage(page_uses, [{"page": page} for page in pages], is_known=bool(evaluation_ids)),
+        "chunks": _measure_items(chunk_uses, corpus_items, is_known=by_chunks),
+        "pages": _measure_items(page_uses, [{"page": page} for page in pages], is_known=bool(evaluation_ids)),
     }
     return document, chunk_uses
 
@@ -92,7 +92,7 @@ def _retrieved_pairs(cases: pa.Table, ids: list[str], numbers: dict[str, int]) -
     return by_row[rows], pc.fill_null(item_indices, -1).to_numpy().astype(np.int64)
 
 
-def _usage(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> RetrievalUsage:
+def _measure_items(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> RetrievalUsage:
     """Return total, retrieved items and their share, and examples of never retrieved and over-retrieved items."""
     if not is_known:
         return {"total": len(items), "retrieved": None, "share": None, "dead": [], "n_dead": None, "over_used": []}

@@ -63,14 +63,14 @@ def _update_corrected(engine: Engine, row: RowMapping, judge_keys: Mapping[str, 
     for name, key in judge_keys.items():
         metric_labels = select_metric_labels(labels, name, key)
         stored_labels = stored.get(f"{name}{CORRECTED_SUFFIX}")
-        if (stored_labels or {}).get("stamp") != _stamp(metric_labels):
+        if (stored_labels or {}).get("stamp") != _labels_stamp(metric_labels):
             store_corrected(engine, answers_from_row(row, get_metric(name), key, texts=False), metric_labels)
 
 
 def _update_filled(engine: Engine, row: RowMapping) -> None:
     stored = [metric["labels"] for metric in journal.read_metrics(engine, row["id"]) if metric["labels"]]
     labels = load_result_labels(engine, row["source"])
-    if (stored[0]["stamp"] if stored else None) != _stamp(labels):
+    if (stored[0]["stamp"] if stored else None) != _labels_stamp(labels):
         store_filled_corrections(engine, pools_from_row(row), labels)
 
 
@@ -85,7 +85,7 @@ def store_filled_corrections(engine: Engine, pools: Pools, labels: Sequence[Labe
     rows: dict[str, MetricColumns | None] = {f"{metric.name}{CORRECTED_SUFFIX}": None for metric in pools.metrics}
     if n_results := sum(map(len, people_judgements(pools, labels))):
         stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
-        details = {"n_results": n_results, "stamp": _stamp(labels)}
+        details = {"n_results": n_results, "stamp": _labels_stamp(labels)}
         by_column = estimate_inputs(pools, labels)
         for metric in pools.metrics:
             result = estimate_from_labelled(by_column[metric.column or ""])
@@ -107,12 +107,12 @@ def store_corrected(engine: Engine, answers: JudgedAnswers, labels: Sequence[Lab
         n_own, selected_labels = select_labels(answers, labels)
         result = estimate_corrected_mean(answers, selected_labels)
         row = _metric_columns(
-            answers.metric, result, n_own, len(answers.cases) + result["n_others"], {"stamp": _stamp(labels)}
+            answers.metric, result, n_own, len(answers.cases) + result["n_others"], {"stamp": _labels_stamp(labels)}
         )
     store.replace_corrected_metrics(engine, answers.evaluation_id, {f"{answers.metric.name}{CORRECTED_SUFFIX}": row})
 
 
-def _stamp(labels: Sequence[Label]) -> str | None:
+def _labels_stamp(labels: Sequence[Label]) -> str | None:
     return f"{len(labels)} {max(label.at for label in labels).isoformat()}" if labels else None
 
 

@@ -67,8 +67,8 @@ def is_copied(question: str, passage: str) -> bool:
     words, passage_words = normalise_question(question).split(), normalise_question(passage).split()
     if longest_common_run(words, passage_words) >= MAX_COMMON_RUN:
         return True
-    grams = _grams(words)
-    return len(words) > NGRAM_SIZE and len(grams & _grams(passage_words)) >= MAX_CONTAINED_SHARE * len(grams)
+    grams = _word_ngrams(words)
+    return len(words) > NGRAM_SIZE and len(grams & _word_ngrams(passage_words)) >= MAX_CONTAINED_SHARE * len(grams)
 
 
 def longest_common_run(first: list[str], second: list[str]) -> int:
@@ -76,7 +76,7 @@ def longest_common_run(first: list[str], second: list[str]) -> int:
     return SequenceMatcher(None, first, second, autojunk=False).find_longest_match().size
 
 
-def _grams(words: list[str]) -> set[tuple[str, ...]]:
+def _word_ngrams(words: list[str]) -> set[tuple[str, ...]]:
     return set(zip(*(words[start:] for start in range(NGRAM_SIZE)), strict=False))
 
 
@@ -115,7 +115,7 @@ def plan_questions(
     only when all chunks have been tried.
     """
     generator = random.Random(f"{seed}|{kind}")
-    units, strata = _units(kind, corpus)
+    units, strata = _chunks_per_question(kind, corpus)
     if not units:
         return []
     sampled = stratified_sample(["|".join(corpus.ids[i] for i in unit) for unit in units], strata, n, seed, off=0.5)
@@ -146,7 +146,7 @@ def style_questions(questions: Sequence[QuestionRow]) -> list[str]:
     return [text for text in real_questions if len(WORD_PATTERN.findall(text)) > 1 and len(text) <= MAX_QUESTION_CHARS]
 
 
-def _units(kind: QuestionKind, corpus: Corpus) -> tuple[list[tuple[int, ...]], list[str]]:
+def _chunks_per_question(kind: QuestionKind, corpus: Corpus) -> tuple[list[tuple[int, ...]], list[str]]:
     """Return the chunks for each question (one, or two consecutive ones of a page), and the stratum of each."""
     positions = usable_chunks(corpus)
     pages = list(page_by_chunk(corpus).values())

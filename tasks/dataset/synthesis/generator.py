@@ -38,9 +38,9 @@ def load_synthesis_prompts(settings: Settings) -> dict[str, Prompt]:
     shape = PromptShape("generator", "text", ("context", "examples"), "context")
     judge_shape = PromptShape("judge", "score", ("question", "context"), "question")
     faithfulness = judges_prompts(settings)["faithfulness"]
-    repair = _text(settings, "synthesis_repair")
-    prompts: dict[str, Prompt] = {kind: _prompt(settings, f"synthesis_{kind}", shape, repair) for kind in KINDS}
-    answerability = _prompt(settings, "answerability", judge_shape, faithfulness.repair)
+    repair = _read_template(settings, "synthesis_repair")
+    prompts: dict[str, Prompt] = {kind: _build_prompt(settings, f"synthesis_{kind}", shape, repair) for kind in KINDS}
+    answerability = _build_prompt(settings, "answerability", judge_shape, faithfulness.repair)
     return {**prompts, "answerability": answerability, "faithfulness": faithfulness}
 
 
@@ -88,11 +88,11 @@ def parse_pair(reply: Reply) -> QAPair:
     return QAPair(question, answer)
 
 
-def _prompt(settings: Settings, name: str, shape: PromptShape, repair: str) -> Prompt:
-    return Prompt(name, shape, _text(settings, name), repair)
+def _build_prompt(settings: Settings, name: str, shape: PromptShape, repair: str) -> Prompt:
+    return Prompt(name, shape, _read_template(settings, name), repair)
 
 
-def _text(settings: Settings, name: str) -> str:
+def _read_template(settings: Settings, name: str) -> str:
     return (PROMPTS_FOLDER / settings.language / f"{name}.txt").read_text(encoding="utf-8")
 
 

@@ -94,9 +94,9 @@ def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
         [
             PromptRow(
                 prompt,
-                _figure(summary, f"exam_auc_{prompt}"),
-                _figure(summary, f"exam_sensitivity_{prompt}"),
-                _figure(summary, f"exam_specificity_{prompt}"),
+                _format_figure(summary, f"exam_auc_{prompt}"),
+                _format_figure(summary, f"exam_sensitivity_{prompt}"),
+                _format_figure(summary, f"exam_specificity_{prompt}"),
                 outcome_text(part),
                 part["outcome"] == "sound",
             )
@@ -129,7 +129,7 @@ def exam_text(summary: Mapping[str, Any]) -> TranslatedText:
         exam.pop("gate", None)
     if summary["system"].get("judge", {}).get("model") == JUDGE_NAME:
         return {language: texts("exam", language)["stand-in"] for language in LANGUAGES}
-    return {language: _sentences(exam, language) for language in LANGUAGES}
+    return {language: _exam_sentences(exam, language) for language in LANGUAGES}
 
 
 def _in_order(exam: Exam) -> Exam:
@@ -137,7 +137,7 @@ def _in_order(exam: Exam) -> Exam:
     return {name: exam[name] for name in (*PROMPTS, *sorted(exam.keys() - {*PROMPTS})) if name in exam}
 
 
-def _figure(summary: Mapping[str, Any], name: str) -> str:
+def _format_figure(summary: Mapping[str, Any], name: str) -> str:
     metric = summary["metrics"][name]
     text = format_metric(name, metric["value"])
     return text if metric["value"] is None else f"{text} ({format_interval(name, metric)})"
@@ -147,7 +147,7 @@ def _hits(part: PromptExam, kind: str) -> str:
     return next((f"{row['right']} / {row['n']}" for row in part["kinds"] if row["kind"] == kind and row["n"]), "")
 
 
-def _sentences(exam: Exam, language: str) -> str:
+def _exam_sentences(exam: Exam, language: str) -> str:
     words = texts("exam", language)
     if not exam:
         return words["none"]
@@ -181,7 +181,7 @@ def find_blind_slices(scored: list[ScoredAnswer]) -> list[str]:
         Kinds of `exam_kinds.KINDS`, scripts of `yarus.tasks.cases.text.main_script`, `short` and `long`. A
         slice is named if the whole interval of the mean of sensitivity and specificity lies below 0.7.
     """
-    blind = [name for name, rows in _slices(scored) if _is_blind(rows)]
+    blind = [name for name, rows in _slice_answers(scored) if _is_blind(rows)]
     if not set(SUBTLE) & set(blind) and _is_blind(_with_damage(scored, SUBTLE)):
         blind += [kind for kind in SUBTLE if any(row["kind"] == kind and row["damaged"] for row in scored)]
     return blind
@@ -209,7 +209,7 @@ def _is_blind(rows: list[ScoredAnswer]) -> bool:
     return cases >= MIN_CASES and balance.high < MIN_PASSING
 
 
-def _slices(scored: list[ScoredAnswer]) -> Iterator[tuple[str, list[ScoredAnswer]]]:
+def _slice_answers(scored: list[ScoredAnswer]) -> Iterator[tuple[str, list[ScoredAnswer]]]:
     for kind in KINDS:
         yield kind, _with_damage(scored, (kind,))
     scripts = dict.fromkeys(row["script"] for row in scored)
@@ -308,8 +308,8 @@ def _examine_prompt(
         "score": scores.pop() if len(scores) == 1 else None,
         "length_correlation": correlation,
         "blind_to": blind if outcome in ("obeys", "weak", "scale", "blind") else [],
-        "kinds": _kinds(all_rows),
-        "worst": _worst(scored),
+        "kinds": _kind_outcomes(all_rows),
+        "worst": _worst_mistakes(scored),
     }
 
 
@@ -378,7 +378,7 @@ def length_correlation(rows: list[ScoredAnswer]) -> float | None:
     return sum(correlations) / len(correlations) if correlations else None
 
 
-def _kinds(rows: list[ExaminedAnswer]) -> list[KindOutcome]:
+def _kind_outcomes(rows: list[ExaminedAnswer]) -> list[KindOutcome]:
     outcomes: list[KindOutcome] = []
     for kind in KINDS:
         answers = [row for row in rows if row["kind"] == kind]
@@ -397,7 +397,7 @@ def _kinds(rows: list[ExaminedAnswer]) -> list[KindOutcome]:
     return outcomes
 
 
-def _worst(scored: list[ScoredAnswer]) -> list[Mistake]:
+def _worst_mistakes(scored: list[ScoredAnswer]) -> list[Mistake]:
     """Return damaged answers with full scores and sound ones with low scores; the worst first, each kind once."""
     wrong = sorted(scored, key=lambda row: -abs(row["score"] - (0.0 if row["damaged"] else 1.0)))
     mistakes: dict[str, Mistake] = {}

@@ -48,10 +48,10 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
     """Yield how many answers fail at each stage, the most frequent first, and which cases to start with."""
     document: Failures | None = summary.get("failures")
     if document and any(document["counts"].values()):
-        yield {language: _sentence(document, language) for language in LANGUAGES}
+        yield {language: _failure_sentence(document, language) for language in LANGUAGES}
 
 
-def _sentence(document: Failures, language: str) -> str:
+def _failure_sentence(document: Failures, language: str) -> str:
     words = texts("terminal", language)
     by_frequency = sorted(document["counts"].items(), key=lambda item: -item[1])
     counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in by_frequency if n)

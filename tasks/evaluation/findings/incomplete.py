@@ -76,12 +76,12 @@ def _labelled_questions(
         return result
     # Only labelled questions have pages as groups; users are known for all.
     groups = [group if (group or "").startswith("user ") else None for group in column_values(cases, "group")]
-    features = _features(cases)
+    features = _question_features(cases)
     compared = {name: compare_feature(values, is_labelled, groups) for name, values in features.items()}
     compared = {name: feature for name, feature in compared.items() if feature.p == feature.p}
     adjusted = holm([feature.p for feature in compared.values()])
     result["features"] = {
-        name: _difference(name, feature, p_value)
+        name: _feature_difference(name, feature, p_value)
         for (name, feature), p_value in zip(compared.items(), adjusted, strict=True)
     }
     result["differ_in"] = [name for name, feature in result["features"].items() if feature["p"] < MAX_P_VALUE]
@@ -97,13 +97,13 @@ def _labelled_questions(
     return result
 
 
-def _difference(name: FeatureName, feature: Feature, p_value: float) -> FeatureDifference:
+def _feature_difference(name: FeatureName, feature: Feature, p_value: float) -> FeatureDifference:
     if name == "topic":
         return {"labelled": None, "others": None, "p": float(p_value)}
     return {"labelled": float(feature.labelled[0]), "others": float(feature.others[0]), "p": float(p_value)}
 
 
-def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
+def _question_features(cases: pa.Table) -> dict[FeatureName, Floats]:
     """Compute what is known of every question before it is labelled; numbers as relative ranks from 0 to 1."""
     features: dict[FeatureName, Floats] = {
         "length": _ranks(np.array([float(len((text or "").split())) for text in column_values(cases, "question")]))
@@ -153,11 +153,11 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
     values = {name: metric["value"] for name, metric in summary["metrics"].items()}
-    if not has_one_label_per_question(values) and (bounds := _bounds(summary, document)):
+    if not has_one_label_per_question(values) and (bounds := _format_bounds(summary, document)):
         judged = summary["metrics"]["judged@10"]["value"] or 0
         yield translations("incomplete", "unjudged", judged=format_percent(judged), bounds=bounds)
     if questions := document["questions"]:
-        yield from _questions(questions, headlines)
+        yield from _question_sentences(questions, headlines)
 
 
 def has_one_label_per_question(values: Mapping[str, float | None]) -> bool:
@@ -174,7 +174,7 @@ def has_one_label_per_question(values: Mapping[str, float | None]) -> bool:
     return math.isclose(hit_rate, recall) and math.isclose(first, judged, abs_tol=1e-9)
 
 
-def _bounds(summary: Mapping[str, Any], document: Incomplete) -> str:
+def _format_bounds(summary: Mapping[str, Any], document: Incomplete) -> str:
     """Format, for every headline that could be higher, its stored value and the highest possible one."""
     highest = document["if_right"]
     values = {name: summary["metrics"][name]["value"] for name in TIERS[summary["tier"]].headlines if name in highest}
@@ -185,7 +185,7 @@ def _bounds(summary: Mapping[str, Any], document: Incomplete) -> str:
     )
 
 
-def _questions(document: LabelledQuestions, headlines: Sequence[str]) -> Iterator[TranslatedText]:
+def _question_sentences(document: LabelledQuestions, headlines: Sequence[str]) -> Iterator[TranslatedText]:
     counts = {"n": document["n"], "others": document["n_others"]}
     if not document["features"]:
         yield translations("incomplete", "few", **counts)

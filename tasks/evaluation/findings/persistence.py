@@ -91,8 +91,8 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     row = journal.find_evaluation(engine, evaluation_id)
     pair = find_reference_pair(engine, row)
     changed = np.zeros(len(pair.after), dtype=bool)
-    for headline in _headlines(row["tier"], pair.before, pair.after):
-        changed |= _changed(_columns(headline, pair.before), _columns(headline, pair.after))
+    for headline in _common_headlines(row["tier"], pair.before, pair.after):
+        changed |= _is_changed(_metric_columns(headline, pair.before), _metric_columns(headline, pair.after))
     if not changed.any():
         raise InputError(
             "evaluation {id}: no question changed since {since}, there is nothing to ask again",
@@ -102,17 +102,17 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     return set(pair.after["case_id"].filter(pa.array(changed)).to_pylist())
 
 
-def _persistence(engine: Engine, confirmed: str, asked_again: str, again: pa.Table) -> Persistence:
+def _measure_persistence(engine: Engine, confirmed: str, asked_again: str, again: pa.Table) -> Persistence:
     """Return whether changes of the confirmed evaluation persist in the cases of the one that asks again."""
     row = journal.find_evaluation(engine, confirmed)
     pair = find_reference_pair(engine, row)
     positions = pc.index_in(pair.after["case_id"], value_set=again["case_id"].combine_chunks()).fill_null(-1).to_numpy()
     metrics: dict[str, PersistedMetric] = {}
-    for headline in _headlines(row["tier"], pair.before, pair.after, again):
-        before, after, repeated = (_columns(headline, cases) for cases in (pair.before, pair.after, again))
+    for headline in _common_headlines(row["tier"], pair.before, pair.after, again):
+        before, after, repeated = (_metric_columns(headline, cases) for cases in (pair.before, pair.after, again))
         aligned = np.full_like(after, np.nan)
         aligned[positions >= 0] = repeated[positions[positions >= 0]]
-        counts = _persisted(before, after, aligned)
+        counts = _count_persisted(before, after, aligned)
         if counts["n"]:
             metrics[headline.name] = counts
     return {"confirms": row["id"], "asked_again": asked_again, "since": pair.id, "metrics": metrics}
@@ -126,25 +126,25 @@ def _read(row: RowMapping) -> pa.Table:
     return result_files.read_results(row["parquet"], without=CASE_COLUMNS.keys() - columns)
 
 
-def _headlines(tier: str, *sides: pa.Table) -> Iterator[Metric]:
+def _common_headlines(tier: str, *sides: pa.Table) -> Iterator[Metric]:
     """Yield the headline metrics whose columns all sides have."""
     for headline in map(get_metric, TIERS[tier].headlines):
         if all(set(metric_columns(headline)) <= set(cases.column_names) for cases in sides):
             yield headline
 
 
-def _columns(headline: Metric, cases: pa.Table) -> Floats:
+def _metric_columns(headline: Metric, cases: pa.Table) -> Floats:
     """Return (n, p): each case's value of a metric, or its contribution to totals; NaN if not measured."""
     return metric_parts(headline, cases).reshape(len(cases), -1)
 
 
-def _changed(before: Floats, after: Floats) -> NDArray[np.bool_]:
+def _is_changed(before: Floats, after: Floats) -> NDArray[np.bool_]:
     """Return the mask of cases that were measured both times, with different values."""
     return np.asarray(np.abs(after - before).max(axis=1, initial=0.0) > TOLERANCE)  # comparisons with NaN are false
 
 
-def _persisted(before: Floats, after: Floats, repeated: Floats) -> PersistedMetric:
-    is_changed = _changed(before, after)
+def _count_persisted(before: Floats, after: Floats, repeated: Floats) -> PersistedMetric:
+    is_changed = _is_changed(before, after)
     is_measured = is_changed & ~np.isnan(repeated).any(axis=1)
     to_after, to_before = (np.abs(repeated - side).sum(axis=1) for side in (after, before))
     return {
@@ -182,7 +182,7 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, Persistence | FailedAgai
     confirms, repeats_failed = getattr(run.parameters, "confirms", None), getattr(run.parameters, "failed", None)
     documents: dict[str, Persistence | FailedAgain] = {}
     if confirms:
-        documents["persistence"] = _persistence(database(), confirms, run.id, cases)
+        documents["persistence"] = _measure_persistence(database(), confirms, run.id, cases)
     if repeats_failed:
         documents["failed_again"] = _failed_again(database(), repeats_failed, cases)
     return documents
@@ -200,10 +200,10 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
 def persistence_sentences(document: Persistence | None) -> Iterator[TranslatedText]:
     """Yield for every changed headline metric how many of the changes persisted; empty if none was asked again."""
     for name, counts in (document["metrics"] if document else {}).items():
-        yield {language: _sentence(name, counts, language) for language in LANGUAGES}
+        yield {language: _metric_sentence(name, counts, language) for language in LANGUAGES}
 
 
-def _sentence(name: str, counts: PersistedMetric, language: str) -> str:
+def _metric_sentence(name: str, counts: PersistedMetric, language: str) -> str:
     words, n, unmeasured = texts("persistence", language), counts["n"], counts["unmeasured"]
     if unmeasured == n:
         return words["nothing"].format(metric=name, n=n)

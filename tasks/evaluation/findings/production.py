@@ -22,7 +22,7 @@ COLUMNS = ("same_page", "same_decision")
 def find(evaluated: MeasuredEvaluation) -> Mapping[str, Production]:
     """See `Feature`."""
     cases = evaluated.cases
-    page, decision = (_agreement(cases, name) for name in COLUMNS)
+    page, decision = (_measure_agreement(cases, name) for name in COLUMNS)
     agreements = [agreement for agreement in (page, decision) if agreement is not None]
     if not agreements:
         return {}
@@ -36,7 +36,7 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, Production]:
     return {"production": production}
 
 
-def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
+def _measure_agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
     values = float_column(cases, name)
     measured = values[~np.isnan(values)]
     if not len(measured):
@@ -48,13 +48,13 @@ def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
 def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
     """Yield how far the system does what production did, and a warning if it does not."""
     if document := summary.get("production"):
-        yield {language: _sentence(document, language) for language in LANGUAGES}
+        yield {language: _production_sentence(document, language) for language in LANGUAGES}
 
 
-def _sentence(document: Production, language: str) -> str:
+def _production_sentence(document: Production, language: str) -> str:
     words = texts("production", language)
     parts = [
-        words[key].format(agreement=_interval(agreement), n=agreement["n"])
+        words[key].format(agreement=_format_agreement(agreement), n=agreement["n"])
         for key, agreement in (("page", document["page"]), ("decision", document["decision"]))
         if agreement is not None
     ]
@@ -64,6 +64,6 @@ def _sentence(document: Production, language: str) -> str:
     return sentence + (" " + words["differ"].format(cases=", ".join(document["differ"])) if document["differ"] else "")
 
 
-def _interval(agreement: AgreementWithProduction) -> str:
+def _format_agreement(agreement: AgreementWithProduction) -> str:
     value, low, high = (format_percent(agreement[key]) for key in ("value", "ci_low", "ci_high"))
     return f"{value} ({low} … {high})"

@@ -67,10 +67,10 @@ def _point_document(point: RiskCoveragePoint) -> ThresholdPoint:
 def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
     """Yield what the gate's decisions cost, and which threshold would cost least."""
     if document := summary.get("showing"):
-        yield {language: _sentence(document, language) for language in LANGUAGES}
+        yield {language: _cost_sentence(document, language) for language in LANGUAGES}
 
 
-def _sentence(document: ShowingCosts, language: str) -> str:
+def _cost_sentence(document: ShowingCosts, language: str) -> str:
     words, decided, best = texts("showing", language), document["decided"], document["cheapest"]
     risk = "—" if decided["risk"] is None else format_percent(decided["risk"])
     decided_sentence = words["decided"].format(
@@ -79,7 +79,7 @@ def _sentence(document: ShowingCosts, language: str) -> str:
         right_hidden=f"{document['right_hidden']:g}",
         coverage=format_percent(decided["coverage"]),
         risk=risk,
-        cost=_interval(decided["cost"], decided["ci_low"], decided["ci_high"]),
+        cost=_format_value(decided["cost"], decided["ci_low"], decided["ci_high"]),
     )
     if best is None:
         return f"{decided_sentence} {words['too few']}"
@@ -93,10 +93,10 @@ def _sentence(document: ShowingCosts, language: str) -> str:
             threshold=f"{best['threshold']:.2f}", within=interval, coverage=coverage, risk=risk
         )
     key = "saves" if best["saved_low"] > 0 else "saves nothing"
-    saved_text = _interval(best["saved"], best["saved_low"], best["saved_high"])
+    saved_text = _format_value(best["saved"], best["saved_low"], best["saved_high"])
     return f"{decided_sentence} {threshold_sentence} {words[key].format(saved=saved_text)}"
 
 
-def _interval(value: float, low: float | None, high: float | None) -> str:
+def _format_value(value: float, low: float | None, high: float | None) -> str:
     ends = "" if low is None or high is None else f" ({format_rounded(low, 'share')} … {format_rounded(high, 'share')})"
     return format_rounded(value, "share") + ends

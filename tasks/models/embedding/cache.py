@@ -102,7 +102,7 @@ def _embed_missing(
     failed: dict[bytes, str] = {}
     started_at = logged_at = time.monotonic()
     done = 0
-    for portion in _portions(texts, model):
+    for portion in _embed_portions(texts, model):
         portion_vectors = {items[index][0]: vector.tobytes() for index, vector in portion.vectors}
         store_vectors(engine, model.identity, portion_vectors)
         fresh |= portion_vectors
@@ -120,7 +120,7 @@ class _Portion(NamedTuple):
     failures: dict[int, str]
 
 
-def _portions(texts: list[str], model: Embedder) -> Iterator[_Portion]:
+def _embed_portions(texts: list[str], model: Embedder) -> Iterator[_Portion]:
     """Yield portions to store: a number of texts, or what has arrived from a server."""
     if isinstance(model, RemoteEmbedder):
         for parts in model.parts(texts) if texts else ():
@@ -163,7 +163,7 @@ def _require_same(vectors_by_text: dict[str, bytes], model: Embedder) -> None:
                 stored=stored.shape[1],
             ),
         )
-    if (cosine := _cosines(stored, computed)[0]) < MIN_COSINE:
+    if (cosine := _row_cosines(stored, computed)[0]) < MIN_COSINE:
         raise _other_model(
             model, Words("gives another vector than is stored for the same text (cosine {cosine:.2f})", cosine=cosine)
         )
@@ -209,7 +209,7 @@ def check_stored_vectors(corpus: Corpus, chunks: Embedder, source: str) -> list[
             computed=expected.shape[1],
             way_out=way_out,
         )
-    cosines = _cosines(vectors[probe], expected)
+    cosines = _row_cosines(vectors[probe], expected)
     if cosines.min() < MIN_COSINE:
         worst = corpus.ids[probe[cosines.argmin()]]
         raise InputError(
@@ -225,6 +225,6 @@ def check_stored_vectors(corpus: Corpus, chunks: Embedder, source: str) -> list[
     return [{"note": "chunks without vector", "n": missing, "of": len(corpus.ids)}] if missing else []
 
 
-def _cosines(left: Vectors, right: Vectors) -> Vectors:
+def _row_cosines(left: Vectors, right: Vectors) -> Vectors:
     lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     return np.asarray(np.einsum("ij,ij->i", left, right) / np.where(lengths > 0, lengths, 1))

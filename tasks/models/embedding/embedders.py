@@ -55,7 +55,7 @@ def get_embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embe
         from yarus.tasks.models.embedding.served import open_http_embedder  # aiohttp, which local embedders do not need
 
         return open_http_embedder(name, get_settings(), prefix=prefix)
-    return LexicalEmbedder() if name == LEXICAL else _transformer(name, prefix, backend)
+    return LexicalEmbedder() if name == LEXICAL else _load_transformer(name, prefix, backend)
 
 
 def get_embedder_pair(name: str, settings: Settings) -> tuple[Embedder, Embedder]:
@@ -113,10 +113,10 @@ class SentenceTransformerEmbedder:
     @cached_property
     def identity(self) -> str:
         """Return name, a digest of the model's files, the prefix and the backend."""
-        folder = _folder(self._name)
+        folder = _find_model_folder(self._name)
         if folder is None:
             _ = self._model  # downloads it
-            folder = _folder(self._name)
+            folder = _find_model_folder(self._name)
         digest = model_digest(folder, WEIGHTS[self._backend]) if folder else "unknown"
         model = f"sentence-transformers:{Path(self._name).name}|files:{digest}"
         return f"{model}|prefix:{self._prefix}|backend:{self._backend}|v:1"
@@ -233,16 +233,16 @@ def _multiply(inputs: "Tensor", *, weight: "Tensor", bias: "Tensor | None") -> "
 
 
 @lru_cache(maxsize=4)
-def _transformer(name: str, prefix: str, backend: str) -> SentenceTransformerEmbedder:
+def _load_transformer(name: str, prefix: str, backend: str) -> SentenceTransformerEmbedder:
     return SentenceTransformerEmbedder(name, prefix, backend)
 
 
 def is_downloaded(name: str) -> bool:
     """Return whether the files of a sentence-transformers model are on this machine."""
-    return _folder(name) is not None
+    return _find_model_folder(name) is not None
 
 
-def _folder(name: str) -> Path | None:
+def _find_model_folder(name: str) -> Path | None:
     """Return the folder of the model's files on this machine, or None."""
     if Path(name).is_dir():
         return Path(name)

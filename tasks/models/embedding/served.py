@@ -119,7 +119,7 @@ def open_http_embedder(
         service = service.model_copy(update=NO_ACCESS)
     limits = service.model_dump_json(exclude={"query", "passage", "headers", "token_form", "token_command"})
     secrets = tuple(service.headers.items()), tuple(service.token_form.items()), service.token_command
-    return HttpEmbedder(_client(endpoint, limits, *secrets), prefix, request_fields, mask_text)
+    return HttpEmbedder(_get_client(endpoint, limits, *secrets), prefix, request_fields, mask_text)
 
 
 def resolve_endpoint(name: str, settings: Settings) -> EmbeddingEndpoint:
@@ -157,7 +157,7 @@ def _split_name(name: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _client(
+def _get_client(
     endpoint: EmbeddingEndpoint, limits: str, headers: Secrets, token_form: Secrets, token_command: SecretStr | None
 ) -> EmbeddingClient:
     """Return one client for all users of the same model, so that limits hold and connections stay open.

@@ -25,11 +25,11 @@ def score_citations(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     rows = cases.to_pylist()
     hosts = list_hosts(texts)
     pages_by_case = [find_named_pages(row, texts, hosts) for row in rows]
-    matrices = [_supports(row, pages) for row, pages in zip(rows, pages_by_case, strict=True)]
+    matrices = [_support_verdicts(row, pages) for row, pages in zip(rows, pages_by_case, strict=True)]
     cases = set_columns(
         cases,
         citations=[
-            None if pages is None else [_stored(page, number, matrix) for number, page in enumerate(pages)]
+            None if pages is None else [_stored_citation(page, number, matrix) for number, page in enumerate(pages)]
             for pages, matrix in zip(pages_by_case, matrices, strict=True)
         ],
         citation_known=citation_known(
@@ -60,7 +60,7 @@ def _fact_precision(rows: Sequence[Case], pages_by_case: Sequence[list[NamedPage
     return facts.supported_shares(facts.check_facts(answers, page_texts, aside=asides))
 
 
-def _supports(case: Case, pages: list[NamedPage] | None) -> Floats | None:
+def _support_verdicts(case: Case, pages: list[NamedPage] | None) -> Floats | None:
     """Return the judge's verdicts, (statements, pages); NaN without a verdict, and for pages that it has not read."""
     claims = case.get("claims")
     if pages is None or claims is None:
@@ -83,7 +83,7 @@ class StoredCitation(TypedDict):
     supports: bool | None
 
 
-def _stored(page: NamedPage, number: int, supports: Floats | None) -> StoredCitation:
+def _stored_citation(page: NamedPage, number: int, supports: Floats | None) -> StoredCitation:
     column = np.empty(0) if supports is None else supports[:, number]
     verdicts = column[~np.isnan(column)]
     support = True if (verdicts == 1).any() else None if not verdicts.size or len(verdicts) < len(column) else False

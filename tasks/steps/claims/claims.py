@@ -107,7 +107,7 @@ def parse_support(text: str, claims: Collection[str], sources: Collection[str]) 
 
     def read_sources(entry: JsonObject) -> frozenset[str] | None:
         values = entry.get("supported_by")
-        source_names = frozenset(map(_name, values)) if isinstance(values, list) else None
+        source_names = frozenset(map(_normalise_name, values)) if isinstance(values, list) else None
         return source_names if source_names is not None and source_names <= known_sources else None
 
     known_sources = set(sources)
@@ -151,7 +151,7 @@ def _parse_verdicts(
         return entries
     values_by_name: dict[str, set[H | None]] = {}
     for entry in entries:
-        if (name := _name(entry.get("id"))) in requested:
+        if (name := _normalise_name(entry.get("id"))) in requested:
             values_by_name.setdefault(name, set()).add(read_entry(entry))
     agreed = {name: value for name, (value, *others) in values_by_name.items() if value is not None and not others}
     if requested and not agreed:
@@ -159,7 +159,7 @@ def _parse_verdicts(
     return Verdict(agreed, "")
 
 
-def _name(value: Any) -> str:
+def _normalise_name(value: Any) -> str:
     """Normalise a name as the judge returns it; it may copy the tag with its code, or turn digits into a number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:0{NAME_LENGTH}d}"
@@ -199,7 +199,7 @@ async def check_claims(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     prompts_by_name, rows = prompts(configuration), cases.to_pylist()
     # Mask before texts are split: names are recognised by the words around them.
     mask_text = partial(mask, key=load_own_key(), language=configuration.language) if configuration.mask_calls else str
-    pages = _pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
+    pages = _named_pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
     async with open_model(run, "judge", configuration) as model:
         judge = _Judge(model, prompts_by_name, first_repeat_number(run.id, run.parameters), mask_text)
         ask = judge.claims if run.config.claims is not None else judge.citations
@@ -209,11 +209,11 @@ async def check_claims(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     checked = [result for result, _ in results]
     cases = set_columns(
         add_verdicts(cases, [verdicts for _, verdicts in results]),
-        claims=[result and _stored(result, row, mask_text) for result, row in zip(checked, rows, strict=True)],
+        claims=[result and _stored_claims(result, row, mask_text) for result, row in zip(checked, rows, strict=True)],
     )
     if run.config.claims is None:
         return cases
-    metrics = claim_metrics([result and _verdicts(result, row) for result, row in zip(checked, rows, strict=True)])
+    metrics = claim_metrics([result and _metric_input(result, row) for result, row in zip(checked, rows, strict=True)])
     lacks_starts = [row.get("passage_starts") is None for row in rows]  # the starts of its passages are unknown
     metrics["context_precision"][lacks_starts] = np.nan
     return set_columns(cases, **{name: metrics[name] for name in NAMES})
@@ -227,7 +227,7 @@ class _Judge:
 
     async def claims(self, case: Case, pages: Mapping[str, str]) -> tuple[CheckedClaims | None, VerdictsByPrompt]:
         """Return the claims of a case, None if there is nothing to check, and all verdicts they come from."""
-        texts = _texts(case)
+        texts = _case_texts(case)
         if texts is None:
             return None, {}
         sides = {side: texts[side] for side in SIDES if side in texts}
@@ -242,7 +242,7 @@ class _Judge:
         """Check the sentences of an answer, as its claims, against the pages that the system names."""
         if case["status"] not in ANSWERED_STATUSES or not case["answer"]:
             return None, {}
-        return await self.check({"answer": _statements(self.mask(case["answer"]))}, pages)
+        return await self.check({"answer": _split_statements(self.mask(case["answer"]))}, pages)
 
     async def check(
         self, claims: dict[str, list[Claim]], sources: Mapping[str, str]
@@ -277,7 +277,7 @@ class _Judge:
         )
 
 
-def _texts(case: Case) -> dict[str, str] | None:
+def _case_texts(case: Case) -> dict[str, str] | None:
     """Return the existing texts of a case by name: answer, reference and passages; None if it was not measured.
 
     The reference of an unanswerable question has no claims.
@@ -293,7 +293,7 @@ def _texts(case: Case) -> dict[str, str] | None:
     return {name: text for name, text in texts.items() if text and text.strip()}
 
 
-def _pages(run: EvaluationRun, cases: list[Case]) -> list[dict[str, str]]:
+def _named_pages(run: EvaluationRun, cases: list[Case]) -> list[dict[str, str]]:
     """Return the texts of the pages that each case's system names, by source name."""
     texts = read_texts(run)
     hosts = list_hosts(texts)
@@ -304,7 +304,7 @@ def _pages(run: EvaluationRun, cases: list[Case]) -> list[dict[str, str]]:
     ]
 
 
-def _statements(answer: str) -> list[Claim]:
+def _split_statements(answer: str) -> list[Claim]:
     """Return the sentences of an answer, without those that only name a page, and without bare numbers such as «1.»."""
     statements: list[Claim] = []
     numbers: list[Claim] = []
@@ -319,7 +319,7 @@ def _statements(answer: str) -> list[Claim]:
     return statements or numbers
 
 
-def _verdicts(checked: CheckedClaims, case: Case) -> Verdicts:
+def _metric_input(checked: CheckedClaims, case: Case) -> Verdicts:
     """Return the input of claim metrics; a refusal lacks all of the reference's claims, without asking the judge."""
     passages = sorted(name for name in checked.sources if name.startswith("passage_"))
     answer_claims, reference_claims = ([claim.text for claim in checked.claims.get(side, ())] for side in SIDES)
@@ -350,7 +350,7 @@ class StoredClaim(TypedDict):
     supported_by: list[str] | None
 
 
-def _stored(checked: CheckedClaims, case: Case, mask_text: Callable[[str], str]) -> list[StoredClaim]:
+def _stored_claims(checked: CheckedClaims, case: Case, mask_text: Callable[[str], str]) -> list[StoredClaim]:
     """Return the claims as stored with the case: in the case's own words, though the judge saw masked text."""
     sentences_by_side = {side: split_sentences(mask_text(case[side] or "")) for side in SIDES if side in checked.claims}
 

@@ -33,7 +33,7 @@ def score_facts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
         ]
     is_refusal = (row.get("outcome") == "refused" for row in rows)
     statements = [None if refuses else answer for answer, refuses in zip(answers, is_refusal, strict=True)]
-    checked = facts.check_facts(statements, contexts, aside=[_aside(row) for row in rows])
+    checked = facts.check_facts(statements, contexts, aside=[_excluded_texts(row) for row in rows])
     unsupported = facts.unsupported_facts(checked)
     rate = np.array([np.nan if items is None else bool(items) for items in unsupported], np.float64)
     if run.tier == "judge_pipeline":  # the gate is responsible for shown answers only
@@ -53,7 +53,7 @@ def score_facts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     return set_columns(cases, fact_recall=facts.fact_recall(answers, references))
 
 
-def _aside(row: Case) -> str:
+def _excluded_texts(row: Case) -> str:
     """Return texts whose facts are left out: the question, and addresses of retrieved pages in the answer."""
     links = [text for text, page in find_links(row["answer"] or "").items() if page in (row.get("retrieved") or ())]
     return CONTEXT_SEPARATOR.join((row["question"], *links))

@@ -42,7 +42,7 @@ def find_named_pages(
     """
     if case["status"] not in ANSWERED_STATUSES or not case["answer"]:
         return None
-    linked = [page for page in find_links(case["answer"]).values() if page in texts or _host(page) in hosts]
+    linked = [page for page in find_links(case["answer"]).values() if page in texts or _host_of_page(page) in hosts]
     if case["retrieved"] is None and not linked:
         return None
     retrieved = dict.fromkeys(case["retrieved"] or ())
@@ -52,7 +52,7 @@ def find_named_pages(
 
 def list_hosts(texts: Mapping[str, str]) -> frozenset[str]:
     """Return the hosts of a corpus's pages; none if its unit is the chunk."""
-    return frozenset(host for page in texts if "://" in page and (host := _host(page)))
+    return frozenset(host for page in texts if "://" in page and (host := _host_of_page(page)))
 
 
 def find_links(answer: str) -> dict[str, str]:
@@ -68,7 +68,7 @@ def page_label(number: int) -> str:
     return f"page_{number + 1}"
 
 
-def _host(page: str) -> str:
+def _host_of_page(page: str) -> str:
     try:
         return urlsplit(page).netloc
     except ValueError:  # `http://[x` is not an address, and is kept as text

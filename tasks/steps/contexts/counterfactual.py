@@ -141,7 +141,7 @@ def _replace(context: str, fact: Fact, new_text: str, all_facts: list[Fact], kno
         end = stop
     changed = "".join([*pieces, context[end:]])
     shift_before = sum(shift for stop, shift in shifts if stop <= fact.start)
-    begin, stop = _sentence(context, fact.start, fact.end)
+    begin, stop = _sentence_bounds(context, fact.start, fact.end)
     shift_inside = sum(shift for position, shift in shifts if begin < position <= stop)
     original, substitute = context[begin:stop], changed[begin + shift_before : stop + shift_before + shift_inside]
     lost_facts = unsupported_facts(check_facts([original], [substitute]))[0]
@@ -155,7 +155,7 @@ def _replace(context: str, fact: Fact, new_text: str, all_facts: list[Fact], kno
     return Counterfactual(changed, original, substitute, shifts)
 
 
-def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
+def _sentence_bounds(text: str, start: int, end: int) -> tuple[int, int]:
     """Return start and end of the sentence of a fact."""
     breaks = [(match.start(), match.end()) for match in SENTENCE_BREAK.finditer(text)]
     begin = max((next_start for _, next_start in breaks if next_start <= start), default=0)

@@ -119,11 +119,11 @@ def negate(answer: str, language: str) -> str | None:
 def find_names(text: str) -> list[str]:
     """Return the names in a text, in order: quoted, or capitalised within a sentence; no numbers or dates."""
     matches = (match[0] for match in NAME.finditer(text))
-    return [name for name in dict.fromkeys(matches) if len(name) > 1 and not _dates() & _normalised_words(name)]
+    return [name for name in dict.fromkeys(matches) if len(name) > 1 and not _date_words() & _normalised_words(name)]
 
 
 @cache
-def _dates() -> set[str]:
+def _date_words() -> set[str]:
     """Return months and weekdays of both languages."""
     return {_normalise(name) for series in (*WORD_SERIES["en"], *WORD_SERIES["ru"]) for name in series.split()}
 
@@ -143,7 +143,7 @@ def exchange_name(
     folded_text = known_text.casefold()
     pool = sorted({name for name in other_names if name.casefold() not in folded_text})
     for name in sorted((name for name in own if _whole_word_pattern(name).search(answer)), key=len, reverse=True):
-        alike = [candidate for candidate in pool if _kind(candidate) == _kind(name)]
+        alike = [candidate for candidate in pool if _name_properties(candidate) == _name_properties(name)]
         if alike:
             before, after = _whole_word_pattern(name).split(answer, maxsplit=1)
             return before + chance.choice(alike) + after
@@ -152,7 +152,7 @@ def exchange_name(
 
 def leave_out_half(answer: str, question: str) -> str | None:
     """Return the first half of the answer, by sentences or else clauses, if the rest has new content."""
-    for first_half, rest in _halves(answer):
+    for first_half, rest in _split_halves(answer):
         if len(word_stems(rest) - word_stems(first_half) - word_stems(question)) >= 2:
             return first_half
     return None
@@ -164,7 +164,7 @@ def first_sentence(answer: str) -> str | None:
     return parts[0] if len(parts) > 1 and len(word_stems(parts[0])) > 1 else None
 
 
-def _halves(answer: str) -> Iterator[tuple[str, str]]:
+def _split_halves(answer: str) -> Iterator[tuple[str, str]]:
     parts = split_sentences(answer)
     if len(parts) > 1:
         half = len(parts) // 2
@@ -188,7 +188,7 @@ def _other_number(number: str, taken: set[str], chance: Random) -> str | None:
     return None
 
 
-def _kind(name: str) -> tuple[bool, bool, bool, int]:
+def _name_properties(name: str) -> tuple[bool, bool, bool, int]:
     """Return the properties that exchangeable names share: quotes, script, being an abbreviation, number of words."""
     bare = name.strip('«»"')
     return name != bare, bool(re.search("[а-яё]", bare, re.IGNORECASE)), bare.isupper(), len(bare.split())

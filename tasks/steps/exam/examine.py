@@ -67,7 +67,7 @@ async def examine(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.Table
                 "kind": question.kind,
                 "damaged": question.damaged,
                 "characters": len(question.texts["answer"]),
-                "score": _score(verdict),
+                "score": _score_of(verdict),
                 "status": verdict.status,
             }
             for question, verdict in zip(paper, verdicts, strict=True)
@@ -137,7 +137,7 @@ async def _ask_papers(
         return [list(verdicts) for verdicts in await asyncio.gather(*pending)]
 
 
-def _score(verdict: Verdict[Any] | MissingVerdict) -> float | None:
+def _score_of(verdict: Verdict[Any] | MissingVerdict) -> float | None:
     """Return the score of a verdict; a yes of the gate is 1, a no 0."""
     value = get_value(verdict)
     return None if value is None else float(value)
@@ -235,10 +235,10 @@ def add_exam(
     pages = page_by_chunk(corpus)
     first_pages = [labelled_page(question, pages) for question in chosen]
     numbers = draw_subjects(chosen, first_pages, set(pages.values()), parameters.exam, parameters.seed)
-    subjects = [_subject(chosen[number], corpus, pages, parameters.context_tokens) for number in sorted(numbers)]
-    drawn_papers = _papers(parameters, subjects, questions, pages, language)
+    subjects = [_to_subject(chosen[number], corpus, pages, parameters.context_tokens) for number in sorted(numbers)]
+    drawn_papers = _prepare_papers(parameters, subjects, questions, pages, language)
     by_question = {paper.subject.question_id: paper for paper in drawn_papers if paper.items}
-    in_parallel = _parallel(parameters, list(by_question), language) if parameters.parallel else {}
+    in_parallel = _read_parallel(parameters, list(by_question), language) if parameters.parallel else {}
     papers_by_case = [by_question.get(question["question_id"]) for question in chosen]
     states = zip(papers_by_case, column_values(cases, "status"), column_values(cases, "reason"), strict=True)
     new_states = [
@@ -255,7 +255,7 @@ def add_exam(
     )
 
 
-def _subject(question: QuestionRow, corpus: Corpus, pages: dict[str, str | None], tokens: int) -> ExaminedQuestion:
+def _to_subject(question: QuestionRow, corpus: Corpus, pages: dict[str, str | None], tokens: int) -> ExaminedQuestion:
     chunks = set(ideal_context(question, corpus, pages))
     context, _ = join_within_limit(
         [text for chunk, text in zip(corpus.ids, corpus.texts, strict=True) if chunk in chunks], tokens
@@ -264,7 +264,7 @@ def _subject(question: QuestionRow, corpus: Corpus, pages: dict[str, str | None]
     return ExaminedQuestion(question["question_id"], question["question"], context, reference_answer(question), page)
 
 
-def _papers(
+def _prepare_papers(
     parameters: JudgeQuality,
     subjects: Sequence[ExaminedQuestion],
     questions: Sequence[QuestionRow],
@@ -281,7 +281,7 @@ def _papers(
     return papers(subjects, answered_questions, prompts, language=language, seed=parameters.seed)
 
 
-def _parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: str) -> dict[str, dict[str, str]]:
+def _read_parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: str) -> dict[str, dict[str, str]]:
     """Return the same questions of the other source, with reference and context."""
     source = open_source(str(parameters.parallel))
     ids = set(question_ids)
@@ -296,7 +296,7 @@ def _parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: s
         rows = [row for row in read_questions(connection, source) if row["question_id"] in ids]
         corpus = read_corpus(connection, source, vectors=False)
     pages = page_by_chunk(corpus)
-    subjects = [_subject(row, corpus, pages, parameters.context_tokens) for row in rows if reference_answer(row)]
+    subjects = [_to_subject(row, corpus, pages, parameters.context_tokens) for row in rows if reference_answer(row)]
     return {
         subject.question_id: {
             "question": subject.question,

@@ -109,12 +109,12 @@ def papers(
     """
     sources = _AnswerSources(subjects, others)
     return [
-        Paper(subject, list(_items(subject, _answers(subject, sources, language, seed), prompts)))
+        Paper(subject, list(_list_items(subject, _examined_answers(subject, sources, language, seed), prompts)))
         for subject in subjects
     ]
 
 
-def _items(subject: ExaminedQuestion, answers: Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
+def _list_items(subject: ExaminedQuestion, answers: Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
     """Yield the answers that some prompt is examined with; without a reference only faithfulness is known."""
     for kind, (answer, other_question, planted) in answers.items():
         expectations = {
@@ -182,19 +182,19 @@ class _AnswerSources:
                 yield candidate
 
 
-def _answers(subject: ExaminedQuestion, sources: _AnswerSources, language: str, seed: int) -> Answers:
+def _examined_answers(subject: ExaminedQuestion, sources: _AnswerSources, language: str, seed: int) -> Answers:
     """Return the answers that question, context and reference allow, without copies of the sound one."""
     phrases = texts("exam_answers", language)
-    sentence = _unrelated_sentence(subject, _random(seed, subject, "sentence"))
+    sentence = _unrelated_sentence(subject, _seeded_random(seed, subject, "sentence"))
     sound = subject.reference or sentence
     if sound is None:
         return {}
     known_text = "\n".join((subject.question, subject.context, sound))
     names = sources.names[subject.context], sources.names_elsewhere(subject)
     by_kind: dict[str, str | None] = {
-        "number": damage.change_number(sound, known_text, language, _random(seed, subject, "number")),
+        "number": damage.change_number(sound, known_text, language, _seeded_random(seed, subject, "number")),
         "negation": damage.negate(sound, language),
-        "entity": damage.exchange_name(sound, *names, known_text, _random(seed, subject, "entity")),
+        "entity": damage.exchange_name(sound, *names, known_text, _seeded_random(seed, subject, "entity")),
         "shorter": damage.first_sentence(sound),
     }
     others = {"other_page": _find_other(subject, sound, sources.answers_elsewhere(subject, sound), absent=True)}
@@ -211,7 +211,7 @@ def _answers(subject: ExaminedQuestion, sources: _AnswerSources, language: str, 
     answers |= {kind: Answer(answer) for kind, answer in by_kind.items() if answer and answer.strip() != sound.strip()}
     answers |= {kind: Answer(other.answer, other.question_id) for kind, other in others.items() if other}
     return answers | {
-        kind: _plant_request(answers[base], kind, _random(seed, subject, kind))
+        kind: _plant_request(answers[base], kind, _seeded_random(seed, subject, kind))
         for kind, base in INSTRUCTED_KINDS.items()
         if base in answers
     }
@@ -227,30 +227,30 @@ def _plant_request(base: Answer, kind: str, chance: Random) -> Answer:
     return base._replace(planted=request)
 
 
-def _random(seed: int, subject: ExaminedQuestion, kind: str) -> Random:
+def _seeded_random(seed: int, subject: ExaminedQuestion, kind: str) -> Random:
     return Random(f"{seed}|{subject.question_id}|{kind}")
 
 
 def has_sentence(context: str) -> bool:
     """Return whether a context has a sentence that can replace the answer to a question without a reference."""
-    return bool(_quotable(context))
+    return bool(_quotable_sentences(context))
 
 
-def _quotable(context: str) -> list[str]:
+def _quotable_sentences(context: str) -> list[str]:
     low, high = SENTENCE_CHARACTERS
     return [text for text in split_sentences(context) if low <= len(text) <= high]
 
 
 def _unrelated_sentence(subject: ExaminedQuestion, chance: Random) -> str | None:
     """Return a sentence of the context; if there is a reference, one that answers nothing of the question."""
-    sentences = _quotable(subject.context)
+    sentences = _quotable_sentences(subject.context)
     if subject.reference is None:
         return chance.choice(sentences) if sentences else None
     answer, question_words = word_stems(subject.reference), word_stems(subject.question)
     unrelated = [
         text
         for text in sentences
-        if not answer & word_stems(text) and _share(word_stems(text), question_words) <= MAX_OVERLAP
+        if not answer & word_stems(text) and _shared_word_share(word_stems(text), question_words) <= MAX_OVERLAP
     ]
     reference = subject.reference
     return min(unrelated, key=lambda text: abs(len(text) - len(reference)), default=None)
@@ -268,18 +268,19 @@ def _find_other(
             other_words
             and other_text not in sound_text
             and sound_text not in other_text
-            and max(_share(other_words, sound_words), _share(sound_words, other_words)) < SIMILAR_SHARE
+            and max(_shared_word_share(other_words, sound_words), _shared_word_share(sound_words, other_words))
+            < SIMILAR_SHARE
         )
         if (
             is_different
             and normalise_question(candidate.question) != question_text
-            and not (absent and _share(other_words, context_words) >= SIMILAR_SHARE)
+            and not (absent and _shared_word_share(other_words, context_words) >= SIMILAR_SHARE)
         ):
             return candidate
     return None
 
 
-def _share(words_of_first: set[str], words_of_second: set[str]) -> float:
+def _shared_word_share(words_of_first: set[str], words_of_second: set[str]) -> float:
     return len(words_of_first & words_of_second) / len(words_of_first) if words_of_first else 0.0
 
 

@@ -36,14 +36,14 @@ async def judge(run: EvaluationRun, cases: pa.Table) -> pa.Table:
         by_name = {name: prompt for name, prompt in by_name.items() if not name.startswith(RUBRIC_PREFIX)}
     async with open_model(run, "judge", configuration) as model:
         repeat = first_repeat_number(run.id, run.parameters)
-        pending = (_case(model, by_name, case, metrics, repeat) for case in cases.to_pylist())
+        pending = (_judge_case(model, by_name, case, metrics, repeat) for case in cases.to_pylist())
         rows = await gather_cases("judge", pending, lambda row: describe_failure(*row[1].values()))
     columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
     verdicts = [case_verdicts for _, case_verdicts in rows]
     return set_columns(add_verdicts(cases, verdicts), **columns)
 
 
-async def _case(
+async def _judge_case(
     model: Model, prompts: dict[str, Prompt], case: Case, metrics: Sequence[str], repeat: int
 ) -> tuple[dict[str, float | None], dict[str, Score]]:
     """Return the scores of a case, and the verdicts they come from."""
@@ -156,7 +156,7 @@ async def judge_dialogs(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     async with open_model(run, "judge", configuration) as model:
         results = await gather_cases(
             "judge_dialogs",
-            (_verdict(model, prompt, case, history, repeat) for case, history in zip(rows, histories, strict=True)),
+            (_ask_judge(model, prompt, case, history, repeat) for case, history in zip(rows, histories, strict=True)),
             describe_failure,
         )
     verdicts = [{} if verdict is None else {METRIC: verdict} for verdict in results]
@@ -185,7 +185,7 @@ def collect_history(rows: Sequence[Case]) -> list[dict[str, str]]:
     return histories
 
 
-async def _verdict(model: Model, prompt: Prompt, case: Case, history: Mapping[str, str], repeat: int) -> Score | None:
+async def _ask_judge(model: Model, prompt: Prompt, case: Case, history: Mapping[str, str], repeat: int) -> Score | None:
     """Return the judge's verdict; None if the judge is not asked."""
     if case["status"] not in ANSWERED_STATUSES or not history or not case["answer"]:
         return None

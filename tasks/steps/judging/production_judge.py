@@ -33,7 +33,7 @@ async def decide(run: EvaluationRun[JudgePipeline], cases: pa.Table) -> pa.Table
         rows = cases.to_pylist()
         verdicts_by_case = await gather_cases(
             "decide",
-            (_case(model, prompt, case, repeat, run.parameters) for case in rows),
+            (_decide_case(model, prompt, case, repeat, run.parameters) for case in rows),
             lambda result: describe_failure(*result),
         )
     first = [verdicts[0] if verdicts else None for verdicts in verdicts_by_case]
@@ -47,7 +47,9 @@ async def decide(run: EvaluationRun[JudgePipeline], cases: pa.Table) -> pa.Table
         for verdicts in verdicts_by_case
     ]
     return set_columns(
-        add_verdicts(add_outcomes(cases, [_done(verdict) for verdict in first]), verdicts_by_name, counting="gate"),
+        add_verdicts(
+            add_outcomes(cases, [_gate_outcome(verdict) for verdict in first]), verdicts_by_name, counting="gate"
+        ),
         decision=decisions,
         accuracy=is_right,
         show_score=[show_confidence(verdicts) for verdicts in verdicts_by_case],
@@ -55,7 +57,7 @@ async def decide(run: EvaluationRun[JudgePipeline], cases: pa.Table) -> pa.Table
     )
 
 
-def _done(verdict: YesNo | None) -> CaseOutcome:
+def _gate_outcome(verdict: YesNo | None) -> CaseOutcome:
     """Return the gate's outcome for a case; empty if it was not asked, or the budget was spent."""
     if verdict is None or verdict.status == "skipped_budget":
         return CaseOutcome()
@@ -70,14 +72,14 @@ def show_confidence(verdicts: Sequence[YesNo]) -> float | None:
     It is the mean over usable replies: the probability of the first token if available, else 1 or 0.
     """
     usable = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-    probabilities = [_probability(verdict) for verdict in usable]
+    probabilities = [_yes_probability(verdict) for verdict in usable]
     if len(usable) < 2 and None in probabilities:
         return None
     confidences = [float(verdict.value) if p is None else p for verdict, p in zip(usable, probabilities, strict=True)]
     return sum(confidences) / len(confidences) if confidences else None
 
 
-def _probability(verdict: Verdict[bool]) -> float | None:
+def _yes_probability(verdict: Verdict[bool]) -> float | None:
     """Return the probability of yes by the reply's first token; None without it, or for another first word."""
     reply = verdict.replies[-1]
     if not reply.logprobs or not reply.raw[:1].isalpha():
@@ -86,7 +88,7 @@ def _probability(verdict: Verdict[bool]) -> float | None:
     return probability if verdict.value else 1 - probability
 
 
-async def _case(model: Model, prompt: Prompt, case: Case, repeat: int, parameters: JudgePipeline) -> list[YesNo]:
+async def _decide_case(model: Model, prompt: Prompt, case: Case, repeat: int, parameters: JudgePipeline) -> list[YesNo]:
     if case["status"] != "ok":
         return []
     calls = (Call(prompt, case, repeat + number, logprobs=parameters.logprobs) for number in range(parameters.repeats))

@@ -39,7 +39,7 @@ async def judge_again(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.T
     by_name = prompts(configuration)
     async with open_model(run, "judge", configuration) as model:
         results = await gather_cases(
-            "judge_again", (_case(model, by_name, case, run, configuration) for case in cases.to_pylist())
+            "judge_again", (_judge_variants(model, by_name, case, run, configuration) for case in cases.to_pylist())
         )
     by_case = [verdicts for verdicts, _ in results]
     usage = {
@@ -97,7 +97,7 @@ ANSWER_CHANGES: dict[str, Callable[[str, str], str | None]] = {
 """Changes of an answer that should not move its faithfulness: (answer, language) -> changed, or None."""
 
 
-async def _case(
+async def _judge_variants(
     model: Model, prompts: dict[str, Prompt], case: Case, run: EvaluationRun[JudgeQuality], configuration: Settings
 ) -> tuple[dict[str, Score], list[Reply]]:
     """Return the verdicts on one answer and its changed versions, and the reply with an answer of the judge's own."""

@@ -81,7 +81,7 @@ def get_cross_encoder(name: str) -> LocalCrossEncoder:
     Raises:
         InputError: it is not on this machine.
     """
-    if (folder := _folder(name)) is None:
+    if (folder := _find_model_folder(name)) is None:
         raise InputError(
             "no re-ranker {name!r}: no folder of a model, and no model of that name on this machine (nothing is "
             "downloaded; fetch it first: hf download {name}). Else give an http(s) URL, module:function or 'none'",
@@ -101,7 +101,7 @@ def _can_score(folder: Path) -> bool:
     return is_scoring or not classes or any(str(name).endswith("ForSequenceClassification") for name in classes)
 
 
-def _folder(name: str) -> Path | None:
+def _find_model_folder(name: str) -> Path | None:
     """Return the folder of the model's files, or None."""
     if (Path(name) / "config.json").is_file():
         return Path(name)

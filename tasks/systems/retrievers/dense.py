@@ -138,7 +138,7 @@ def _find_candidates(vectors: Vectors, queries: Vectors, k: int, errors: Vectors
         np.matmul(queries, block.T, out=similarities)
         if start == 0:
             best = np.partition(similarities, -k, axis=1)[:, -k:].copy()
-        hits = np.flatnonzero(np.greater_equal(similarities, _threshold(best, errors)[:, None], out=hit_buffer))
+        hits = np.flatnonzero(np.greater_equal(similarities, _running_threshold(best, errors)[:, None], out=hit_buffer))
         row, column = np.divmod(hits, len(block))
         candidates.append((row, column + start, similarities[row, column]))
         if start and len(row):
@@ -146,11 +146,11 @@ def _find_candidates(vectors: Vectors, queries: Vectors, k: int, errors: Vectors
         if sum(len(block_pairs[0]) for block_pairs in candidates) > BLOCK_PRODUCTS:
             candidates = [_reduce_candidates(vectors, queries, candidates, k)]
     row, position, product = (np.concatenate(columns) for columns in zip(*candidates, strict=True))
-    reaches_threshold = product >= _threshold(best, errors)[row]
+    reaches_threshold = product >= _running_threshold(best, errors)[row]
     return row[reaches_threshold], position[reaches_threshold], product[reaches_threshold]
 
 
-def _threshold(best: Vectors, errors: Vectors) -> Vectors:
+def _running_threshold(best: Vectors, errors: Vectors) -> Vectors:
     return np.asarray(best.min(axis=1) - errors)
 
 

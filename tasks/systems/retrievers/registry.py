@@ -33,12 +33,12 @@ class RetrieverKind(NamedTuple):
     uses_vectors: bool
 
 
-def _dense(run: EvaluationRun, corpus: Corpus) -> Retriever:
+def _open_dense(run: EvaluationRun, corpus: Corpus) -> Retriever:
     questions, chunks = get_embedder_pair(run.config.embedder, get_settings())
     return DenseRetriever(corpus.ids, _chunk_vectors(run, corpus, chunks), questions)
 
 
-def _pgvector(run: EvaluationRun, corpus: Corpus) -> Retriever:
+def _open_pgvector(run: EvaluationRun, corpus: Corpus) -> Retriever:
     """Return a retriever over the source's vectors and index if they are used, else over those in Yarus's database."""
     questions, chunks = get_embedder_pair(run.config.embedder, get_settings())
     if run.config.vectors == "stored":
@@ -78,17 +78,17 @@ def _chunk_vectors(run: EvaluationRun, corpus: Corpus, chunks: Embedder) -> Vect
     return normalise_vectors(embed_texts(corpus.texts, chunks, database()))
 
 
-def _hybrid(run: EvaluationRun, corpus: Corpus) -> Retriever:
-    return HybridRetriever([_dense(run, corpus), _fulltext(run, corpus)])
+def _open_hybrid(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    return HybridRetriever([_open_dense(run, corpus), _open_fulltext(run, corpus)])
 
 
-def _fulltext(run: EvaluationRun, corpus: Corpus) -> Retriever:
+def _open_fulltext(run: EvaluationRun, corpus: Corpus) -> Retriever:
     configuration = TEXT_SEARCH_CONFIGURATIONS[run.config.language]
     name = index_corpus(database(), configuration, corpus.texts)
     return FulltextRetriever(database(), corpus.ids, corpus=name, configuration=configuration)
 
 
-def _service(run: EvaluationRun, corpus: Corpus) -> Retriever:
+def _open_service(run: EvaluationRun, corpus: Corpus) -> Retriever:
     from yarus.tasks.systems.retrievers.external import (  # aiohttp: only needed here
         ExternalRetriever,
         open_ranking_service,
@@ -98,7 +98,7 @@ def _service(run: EvaluationRun, corpus: Corpus) -> Retriever:
     return ExternalRetriever(open_ranking_service(run.config.retriever, service), concurrency=service.concurrency)
 
 
-def _callable(run: EvaluationRun, corpus: Corpus) -> Retriever:
+def _open_callable(run: EvaluationRun, corpus: Corpus) -> Retriever:
     from yarus.tasks.systems.retrievers.external import ExternalRetriever
     from yarus.tasks.systems.user_code import UserFunctions
 
@@ -107,12 +107,12 @@ def _callable(run: EvaluationRun, corpus: Corpus) -> Retriever:
 
 
 RETRIEVERS: dict[str, RetrieverKind] = {
-    "dense": RetrieverKind(_dense, uses_vectors=True),
-    "pgvector": RetrieverKind(_pgvector, uses_vectors=True),
-    "fulltext": RetrieverKind(_fulltext, uses_vectors=False),
-    "hybrid": RetrieverKind(_hybrid, uses_vectors=True),
-    "http://…": RetrieverKind(_service, uses_vectors=False),
-    "module:function": RetrieverKind(_callable, uses_vectors=False),
+    "dense": RetrieverKind(_open_dense, uses_vectors=True),
+    "pgvector": RetrieverKind(_open_pgvector, uses_vectors=True),
+    "fulltext": RetrieverKind(_open_fulltext, uses_vectors=False),
+    "hybrid": RetrieverKind(_open_hybrid, uses_vectors=True),
+    "http://…": RetrieverKind(_open_service, uses_vectors=False),
+    "module:function": RetrieverKind(_open_callable, uses_vectors=False),
 }
 
 

@@ -211,7 +211,7 @@ def _merge_cases(a: Case, b: Case, relevance_by_text: Mapping[str, bool]) -> _Qu
         relevance[name] = (
             label if label is not None else result["grade"] is not None and result["grade"] >= MIN_ANSWERING_GRADE
         )
-    ranks = _ranks(pools[0]), _ranks(pools[1])
+    ranks = _rank_by_result(pools[0]), _rank_by_result(pools[1])
     ranked = _with_ranks(by_result.values(), ranks[0]), _with_ranks(by_result.values(), ranks[1])
     return _Question(a["case_id"], a["question"], ranked, passages, relevance, unjudged if ranks[0] != ranks[1] else [])
 
@@ -220,7 +220,7 @@ def _with_ranks(pool: Iterable[PooledResult], ranks: Mapping[str, int]) -> Pool:
     return [{**result, "rank": ranks.get(result["result"])} for result in pool]
 
 
-def _ranks(pool: Pool) -> dict[str, int]:
+def _rank_by_result(pool: Pool) -> dict[str, int]:
     return {result["result"]: result["rank"] for result in pool if result["rank"] is not None}
 
 
