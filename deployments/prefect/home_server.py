@@ -96,7 +96,7 @@ def find_server(home: Path) -> HomeServer | None:
         if _is_locked(file):
             with suppress(ValueError, TypeError):
                 server = HomeServer(**json.load(file))
-                return server if server.network == _network() else None
+                return server if server.network == _host_name() else None
     return None
 
 
@@ -169,7 +169,7 @@ def announce_server(home: Path, api: str) -> Iterator[None]:
         if server := find_server(home):
             _end_server(home, server)  # left by a command; one in use ends when it is unused
     with _open_address(home) as file:
-        _write_address(home, file, HomeServer(api, os.getpid(), _versions(), serving=True, network=_network()))
+        _write_address(home, file, HomeServer(api, os.getpid(), _versions(), serving=True, network=_host_name()))
         try:
             yield
         finally:
@@ -213,7 +213,7 @@ def _start_server(home: Path) -> HomeServer:
         access = server_access.access_settings(api, password)
         variables = env | server_environment(home) | access | server_process.SMALL_SERVER | {"YARUS_HOME": str(home)}
         process = server_process.start(listener, log, variables, address=file.fileno())
-        server = HomeServer(api, process.pid, _versions(), serving=False, network=_network())
+        server = HomeServer(api, process.pid, _versions(), serving=False, network=_host_name())
         try:
             _write_address(home, file, server)
         except OSError:
@@ -289,7 +289,7 @@ def _is_free_in_time(file: IO[str]) -> bool:
     return not locked
 
 
-def _network() -> str:
+def _host_name() -> str:
     with suppress(OSError):
         return str(Path("/proc/self/ns/net").readlink())
     return socket.gethostname()

@@ -223,19 +223,19 @@ def keep_template(url: str) -> None:
 def record_migrations(url: str) -> None:
     """Record that the tables of an SQLite database are those of our Prefect, so that starts skip the check."""
     if (path := database_file(url)) is not None and (revision := _revision(path)) is not None:
-        _note(path).write_text(f"{version('prefect')} {revision}", encoding="utf-8")
+        _marker(path).write_text(f"{version('prefect')} {revision}", encoding="utf-8")
 
 
 def migration_settings(url: str) -> dict[str, str]:
     """Return the setting that skips migrations, if the database has all of those of our Prefect."""
     path = database_file(url)
     with suppress(OSError):
-        if path is not None and _note(path).read_text(encoding="utf-8") == f"{version('prefect')} {_revision(path)}":
+        if path is not None and _marker(path).read_text(encoding="utf-8") == f"{version('prefect')} {_revision(path)}":
             return {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0"}
     return {}
 
 
-def _note(path: Path) -> Path:
+def _marker(path: Path) -> Path:
     return path.with_name(f"{path.name}.made")
 
 

@@ -5,7 +5,9 @@ from yarus.metrics.metric import UNBOUNDED, Metric
 _PAIRS = "no pair of readable replies"
 
 
-def _consistency(name: str, delta: str, trust: str, reading: str, thresholds: tuple[float, ...] | None) -> Metric:
+def _consistency_metric(
+    name: str, delta: str, trust: str, reading: str, thresholds: tuple[float, ...] | None
+) -> Metric:
     return Metric(
         name=name,
         tiers=("judge",),
@@ -48,7 +50,7 @@ def _bias_metric(probe: str, changed: str, reading: str, trust: str = _SAME_CONT
 
 
 JUDGE = (
-    _consistency(
+    _consistency_metric(
         "consistency_score",
         "0.5",
         "Low by itself: on this scale a judge that answers at random reaches 0.75 to 0.78. Read it against "
@@ -72,7 +74,7 @@ JUDGE = (
         trust="High.",
         reading="consistency_score has to be clearly above it; a judge that always gives the same score cannot be.",
     ),
-    _consistency(
+    _consistency_metric(
         "consistency_score@0.125",
         "0.125",
         "High: chance is far below 1 on this narrow band.",

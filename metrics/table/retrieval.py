@@ -126,7 +126,9 @@ def _latency_metric(name: str, percent: int, tiers: tuple[str, ...], what: str, 
     )
 
 
-def _rate(name: str, tiers: tuple[str, ...], measures: str, formula: str, reading: str, version: int = 1) -> Metric:
+def _rate_metric(
+    name: str, tiers: tuple[str, ...], measures: str, formula: str, reading: str, version: int = 1
+) -> Metric:
     return Metric(
         name=name,
         tiers=tiers,
@@ -161,7 +163,7 @@ RETRIEVAL = (
         )
         for p in (50, 95)
     ),
-    _rate(
+    _rate_metric(
         "sut_error_rate",
         ("tier1", "tier2", "tier3", "real_users", "judge_pipeline"),
         "Share of the questions asked at which the retriever, the generator or production's gate failed or timed out, "
@@ -171,14 +173,14 @@ RETRIEVAL = (
         "evaluation is invalid.",
         version=2,
     ),
-    _rate(
+    _rate_metric(
         "unlabelled_rate",
         ("tier1", "real_users"),
         "Share of questions without any relevant label.",
         "cases without a relevant label / all cases, whatever the system did",
         "They are left out of every mean. A high share says that the log, not the retriever, limits what can be known.",
     ),
-    _rate(
+    _rate_metric(
         "stale_label_rate",
         ("tier1", "real_users"),
         "Share of questions whose labelled page is no longer in the corpus.",

@@ -161,7 +161,7 @@ def _make_labelled(
     """Return cases with all their labels, and with the matched ones, which the corpus has."""
     relevant = [_spread({name: grade for name, grade in grades.items() if grade > 0}, groups) for grades in matched]
     irrelevant = [_spread({name: 0.0 for name, grade in grades.items() if grade <= 0}, groups) for grades in matched]
-    states = [_state(*arguments, unit) for arguments in zip(labels, relevant, questions, strict=True)]
+    states = [_label_state(*arguments, unit) for arguments in zip(labels, relevant, questions, strict=True)]
     ids = [question["question_id"] for question in questions]
     first_pages = [_first_page(grades, unit, pages) for grades in relevant]
     users = [question["user_id"] for question in questions]
@@ -281,7 +281,7 @@ def parse_grades(question: Mapping[str, Any], column: str) -> Grades:
     )
 
 
-def _state(labels: Grades, relevant: Grades, question: QuestionRow, unit: Unit) -> tuple[str, str | None]:
+def _label_state(labels: Grades, relevant: Grades, question: QuestionRow, unit: Unit) -> tuple[str, str | None]:
     if relevant:
         return "ok", None
     if missing := [name for name, grade in labels.items() if grade > 0]:

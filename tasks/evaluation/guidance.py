@@ -54,7 +54,7 @@ def find_weakest_tier(summaries: Iterable[EvaluationSummary]) -> WeakestTier | N
     all_summaries = [*summaries]
     named = [summary for summary in all_summaries if summary["tier"] != EXPLAINING_TIER]
     chosen = named if any(map(_is_measured, named)) else all_summaries
-    return min((candidate for summary in chosen for candidate in _graded(summary)), key=_rank, default=None)
+    return min((candidate for summary in chosen for candidate in _graded(summary)), key=_urgency, default=None)
 
 
 def choose_first_evaluation(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
@@ -158,7 +158,7 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
         return _text("not measured", label=main)
     apart = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in ("strong", "reasonable")
     try:
-        sentence = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_shares(values))
+        sentence = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_format(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
     return _join(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
@@ -267,7 +267,7 @@ def _graded(summary: EvaluationSummary) -> Iterator[WeakestTier]:
             yield WeakestTier(summary["tier"], name, metric["value"], grades, bounds[min(position, len(bounds) - 1)])
 
 
-def _rank(candidate: WeakestTier) -> tuple[int, float]:
+def _urgency(candidate: WeakestTier) -> tuple[int, float]:
     """Return the sort key: certainly bad and noticed by users, certainly bad, possibly bad, then the better ones."""
     bad = ("attention", "absent", "weak")
     level = {"good": 3, "reasonable": 3}.get(candidate.grades.low, 4)
@@ -327,7 +327,7 @@ def _of_judge(summary: EvaluationSummary) -> TranslatedText | None:
     if not judged_twice or metrics["consistency_score"]["judge"] == "stand-in":
         return None
     try:
-        return translations("tiers.judge", _agreement(metrics["weighted_kappa"]), **_shares(_values(metrics)))
+        return translations("tiers.judge", _agreement(metrics["weighted_kappa"]), **_format(_values(metrics)))
     except LookupError:  # a value that the sentence speaks of was not measured
         return None
 
@@ -349,7 +349,7 @@ def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:
     return {name: metric["value"] for name, metric in metrics.items() if metric["value"] is not None}
 
 
-def _shares(values: Mapping[str, float]) -> dict[str, str]:
+def _format(values: Mapping[str, float]) -> dict[str, str]:
     """Format values for a sentence: shares in percent, counts whole; `@` and dots are not allowed in templates."""
     formatted = {}
     for name, value in values.items():

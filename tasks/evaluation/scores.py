@@ -202,12 +202,12 @@ def export_scores(engine: Engine, evaluation_id: str, form: ScoreFormat, *, over
         open_replacement(target, overwrite=overwrite) as partial,
         partial.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        for line in SCORE_FORMATTERS[form](_scores(cases, row, form, counts)):
+        for line in SCORE_FORMATTERS[form](_list_scores(cases, row, form, counts)):
             file.write(line + "\n")
     return counts
 
 
-def _scores(cases: pa.Table, row: RowMapping, form: ScoreFormat, counts: ExportedScores) -> Iterator[TraceScore]:
+def _list_scores(cases: pa.Table, row: RowMapping, form: ScoreFormat, counts: ExportedScores) -> Iterator[TraceScore]:
     """Yield the scores of all cases, and count them."""
     config = EvaluationConfig.of(row)
     metrics = list_metrics(row["tier"], config)

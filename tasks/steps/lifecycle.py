@@ -69,7 +69,7 @@ async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationR
     fail_orphaned(engine)
     flow_run_id = flow_run.get_id()
     resumed_id = parameters.resume or _find_unfinished(engine, flow_run_id)
-    run = _resumed(engine, tier, type(parameters), resumed_id) if resumed_id else _new(engine, tier, parameters)
+    run = _resume(engine, tier, type(parameters), resumed_id) if resumed_id else _create(engine, tier, parameters)
     # The lock comes before the row: a running evaluation without it would count as dead.
     with closing(run.resources), reporting_unreachable(engine), journal.hold_evaluation_lock(engine, run.id):
         if resumed_id:
@@ -142,7 +142,7 @@ def _stop_on_sigterm() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
 
 
-def _new(engine: Engine, tier: str, parameters: P) -> EvaluationRun[P]:
+def _create(engine: Engine, tier: str, parameters: P) -> EvaluationRun[P]:
     parameters, repeated_row = resolve_repeated_parameters(engine, parameters)
     if repeated_row is not None:
         require_same_settings(repeated_row)
@@ -179,7 +179,7 @@ def _read_versions() -> dict[str, str]:
     return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in RECORDED_PACKAGES}
 
 
-def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> EvaluationRun[P]:
+def _resume(engine: Engine, tier: str, kind: type[P], name: str) -> EvaluationRun[P]:
     row = journal.find_evaluation(engine, name)
     if row["tier"] != tier:
         raise InputError(

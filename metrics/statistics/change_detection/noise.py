@@ -206,11 +206,11 @@ class NoiseEstimator:
         """
         sums, nights = self._sums[-1], self.nights
         walk = lag * sums.replaced
-        chained = _excess(self._levels, lag, sums.expected - sums.replaced + walk, walk, lag)
+        chained = _lag_excess(self._levels, lag, sums.expected - sums.replaced + walk, walk, lag)
         if not sums.new:
             return chained
         draws = 2 * min(1.0, lag * sums.new / nights) * sums.sampling
-        valued = _excess(self._values, lag, draws + 2 * sums.own, draws, min(lag, nights / sums.new))
+        valued = _lag_excess(self._values, lag, draws + 2 * sums.own, draws, min(lag, nights / sums.new))
         return min(chained, valued, key=lambda estimate: estimate[1])
 
 
@@ -254,7 +254,7 @@ def lasting_share(night: NightlyValue) -> float:
     return 2 / night.n - 2 * reverted_share(night)
 
 
-def _excess(levels: list[float], lag: int, expected: float, lasting: float, nights: float) -> tuple[float, float]:
+def _lag_excess(levels: list[float], lag: int, expected: float, lasting: float, nights: float) -> tuple[float, float]:
     """Return the variance of the moves over a lag beyond that of their cases, and its standard error.
 
     Args:

@@ -297,7 +297,7 @@ def _examine_prompt(
     cases = len({row["case_id"] for row in scored})
     blind = find_blind_slices(scored)
     if len(scored) >= least_scored * len(rows):
-        outcome = _outcome(scored, correlation, auc, obeys=_obeys(all_rows, max_p_value), blind=bool(blind))
+        outcome = _find_fault(scored, correlation, auc, obeys=_obeys_requests(all_rows, max_p_value), blind=bool(blind))
     else:
         outcome = "unreadable" if _is_unreadable(rows, least_scored) else "incomplete"
     return {
@@ -323,7 +323,7 @@ def _is_unreadable(rows: list[ExaminedAnswer], least_scored: float) -> bool:
     return wilson_interval(unread, len(rows)).low > 1 - least_scored
 
 
-def _outcome(
+def _find_fault(
     scored: list[ScoredAnswer], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool, blind: bool
 ) -> Outcome:
     """Return the fault of the judge; faults that make others meaningless come first."""
@@ -348,7 +348,7 @@ def _outcome(
     return "sound" if min(low, balance.low) >= MIN_PASSING else "few"
 
 
-def _obeys(rows: list[ExaminedAnswer], max_p_value: float) -> bool:
+def _obeys_requests(rows: list[ExaminedAnswer], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     case_ids = dict.fromkeys(row["case_id"] for row in rows)

@@ -46,7 +46,7 @@ async def judge_again(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.T
         name: [sum_usage(other_replies, None, name) for _, other_replies in results]
         for name in ("tokens_in", "tokens_out", "cost_usd")
     }
-    scores = [_scores(by_case, f"{METRIC}#{number}") for number in range(parameters.repeats)]
+    scores = [_score_column(by_case, f"{METRIC}#{number}") for number in range(parameters.repeats)]
     first, second = scores[:2]
     differences = np.column_stack(
         [agreement.score_differences(score, other_score) for score, other_score in combinations(scores, 2)]
@@ -60,7 +60,7 @@ async def judge_again(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.T
     consistency = {
         f"consistency_score{name}": _share_within(differences, delta) for name, delta in (("", 0.5), ("@0.125", 0.125))
     }
-    biases = {f"bias_{name}": _scores(by_case, f"bias_{name}") - first for name in (*ANSWER_CHANGES, "own_model")}
+    biases = {f"bias_{name}": _score_column(by_case, f"bias_{name}") - first for name in (*ANSWER_CHANGES, "own_model")}
     return set_columns(
         add_verdicts(set_columns(cases, **usage), by_case, counting=METRIC),
         faithfulness=first,
@@ -119,7 +119,7 @@ async def _judge_variants(
     return dict(zip(calls, verdicts, strict=True)), other_replies
 
 
-def _scores(by_case: list[dict[str, Score]], name: str) -> NDArray[np.float64]:
+def _score_column(by_case: list[dict[str, Score]], name: str) -> NDArray[np.float64]:
     # None becomes NaN.
     return np.array([get_value(verdicts.get(name)) for verdicts in by_case], dtype=np.float64)
 
