@@ -35,7 +35,7 @@ KILLED_AT = {
     "before anything is known of them": {"module": "yarus.db.journal", "function": "update_evaluation"},
     "the third batch is half written": {
         "module": "yarus.tasks.evaluation.result_files",
-        "function": "_sync",
+        "function": "_sync_to_disk",
         "when": "'batch-0002' in str(arguments[0])",
     },
     "a batch is written but not noted": {
@@ -45,7 +45,7 @@ KILLED_AT = {
     },
     "the file is half published": {
         "module": "yarus.tasks.evaluation.result_files",
-        "function": "_sync",
+        "function": "_sync_to_disk",
         "when": "'tier=' in str(arguments[0])",
     },
     "the file is there, the metrics are not": {

@@ -122,7 +122,7 @@ def test_export_failure_keeps_existing_file(
     def raise_disk_full(value: Any, is_text: bool) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exports, "_cell", raise_disk_full)
+    monkeypatch.setattr(exports, "_format_cell", raise_disk_full)
     with pytest.raises(OSError, match="No space"):
         export_file(engine, evaluated["evaluation_id"], target, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
