@@ -64,7 +64,7 @@ def show(evaluation: str, show_all: bool, as_json: bool) -> None:
 
         print_summary(document, get_settings().language, show_all=show_all)
         if has_metrics(document):
-            print_changes(open_database(), [document["evaluation_id"]], get_settings().language)
+            print_changes(open_database(), [document["evaluation_id"]], get_settings().language, show_all=show_all)
 
 
 @click.command()
@@ -101,7 +101,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
         print_cases(
             pseudonyms.mask_cases(rows.take(pa.array(list(times), pa.int64())), source),
             list(times.values()),
-            len(rows),
+            rows["status"].to_pylist(),
             get_settings().language,
             show_all=show_all,
         )

@@ -132,7 +132,8 @@ def _print_finished(summary: Any, language: str, *, show_all: bool) -> None:
         for evaluation in with_metrics:
             print_summary(evaluation, language, show_all=show_all)
     if with_metrics:
-        print_changes(open_database(), [evaluation["evaluation_id"] for evaluation in with_metrics], language)
+        ids = [evaluation["evaluation_id"] for evaluation in with_metrics]
+        print_changes(open_database(), ids, language, show_all=show_all)
     for evaluation in evaluations:
         if evaluation.get("gate"):
             click.echo(escape_control_characters(gate_text(evaluation, language)))

@@ -20,7 +20,7 @@ def print_plan(setup: SetupResult, language: str) -> None:
     """Print the kind of each file, the meaning of each column, and what would be written."""
     words, console = texts("init", language), make_console()
     sizes = {"n": len(setup.files), "tables": len(setup.tables), "source": setup.source}
-    console.print(words["answer"].format(**sizes), style="bold", soft_wrap=True)
+    console.print(words[f"answer {'files' if setup.files else 'tables'}"].format(**sizes), style="bold", soft_wrap=True)
     if n_doubtful := sum(len(file.doubtful) for file in setup.files) + sum(
         len(table.doubtful) for table in setup.tables
     ):

@@ -1,5 +1,6 @@
 """Print tables of evaluations, cases, plans, checks and loaded data."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
 from yarus.flows.terminal.printing import MAX_QUESTION, add_colour, clean, get_tier_name, join_first, make_console
+from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import format_label
@@ -51,15 +53,22 @@ def print_runs(rows: Iterable[RowMapping], language: str) -> None:
     console.print(table if table.row_count else words["none"])
 
 
-def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: str, *, show_all: bool = False) -> None:
-    """Print how many cases there are, then the first, one line each: question and repetitions, or the embedded text.
+def print_cases(
+    cases: "pa.Table", times: Sequence[int], statuses: Sequence[str], language: str, *, show_all: bool = False
+) -> None:
+    """Print how many cases were measured, then the first, one line each: question and repetitions, or embedded text.
 
-    With `show_all`, also the relevant and the retrieved passages of each.
+    Args:
+        cases: the cases to print, one per question.
+        times: how often each question occurs.
+        statuses: of all cases found.
+        language: ru or en.
+        show_all: also print the relevant and the retrieved passages of each.
     """
     console, words = make_console(), texts("cases", language)
-    n_shown = sum(times)
-    key = "found none" if not total else "found all" if n_shown >= total else "found"
-    console.print(words[key].format(n=n_shown, total=total), style="bold")
+    console.print(_describe_statuses(statuses, language), style="bold", soft_wrap=True)
+    if (n_shown := sum(times)) < len(statuses):
+        console.print(words["found"].format(n=n_shown, total=len(statuses)), style="dim", soft_wrap=True)
     for case, n in zip(cases.to_pylist(), times, strict=True):
         status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
         line = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 has no question
@@ -69,6 +78,19 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: s
         for name in ("relevant", "retrieved") if show_all else ():
             if case.get(name) is not None:
                 console.print(f"  [dim]{words[name]}[/] {clean(join_first(case[name]) or '—')}")
+
+
+def _describe_statuses(statuses: Sequence[str], language: str) -> str:
+    """Return how many cases there are and were measured, and why the others were not."""
+    words, names = texts("cases", language), texts("statuses", language)
+    if not statuses:
+        return words["found none"]
+    n_measured = sum(status in MEASURED_STATUSES for status in statuses)
+    counts = Counter(status for status in statuses if status not in MEASURED_STATUSES).most_common()
+    sentences = [words["counts"].format(total=len(statuses), measured=n_measured)]
+    if counts:
+        sentences.append(words["unmeasured"].format(why=", ".join(f"{names[status]} {n}" for status, n in counts)))
+    return " ".join(sentences)
 
 
 def print_load(report: "LoadReport", ready: "Sequence[TierReadiness]", language: str, command: str | None) -> None:

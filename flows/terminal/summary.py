@@ -91,7 +91,7 @@ def print_summary(summary: EvaluationSummary, language: str, *, show_all: bool =
         _print_metrics(console, summary, language, show_all=show_all)
     if "exam" in summary:
         console.print(*make_exam_tables(summary, language)[: 2 if show_all else 1])
-    _print_statuses(console, summary, language)
+    _print_statuses(console, summary, language, show_all=show_all)
     findings = (sentence[language] for sentence in finding_sentences(summary))
     for line in (*_list_bounds(summary, language), *findings, *_list_interpretations(summary, language)):
         console.print(clean(line), soft_wrap=True)
@@ -248,18 +248,18 @@ def _list_strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], l
         yield f"[bold]{words['headline'].format(stratum=names[HEADLINE_STRATUM])}[/]"
 
 
-def _print_statuses(console: Console, summary: EvaluationSummary, language: str) -> None:
+def _print_statuses(console: Console, summary: EvaluationSummary, language: str, *, show_all: bool) -> None:
     words, names = texts("terminal", language), texts("statuses", language)
     unmeasured = {status: count for status, count in summary["statuses"].items() if status not in MEASURED_STATUSES}
     total, cases = summary["n_cases"], case_names(summary)[language]
     if unmeasured:
         why = ", ".join(f"{names[status]} {count}" for status, count in unmeasured.items())
-        console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total, cases=cases)}: {why}.")
+        console.print(words["unmeasured"].format(n=sum(unmeasured.values()), total=total, cases=cases, why=why))
     elif summary["statuses"]:
         console.print(words["all measured"].format(total=total, cases=cases))
     if refused := summary["statuses"].get("sut_refusal"):
         console.print(words["refused"].format(n=refused))
-    if summary["coverage"] is not None:
+    if summary["coverage"] is not None and (show_all or summary["coverage"] < 1):
         console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
 
 

@@ -45,7 +45,7 @@ def print_statements(
             )
 
 
-def print_changes(engine: Engine, ids: Sequence[str], language: str) -> None:
+def print_changes(engine: Engine, ids: Sequence[str], language: str, *, show_all: bool = False) -> None:
     """Print what changed since the accepted evaluations of one or more tiers."""
     words, console = texts("statements", language), make_console()
     candidates = (compare_with_accepted(engine, journal.find_evaluation(engine, name)) for name in ids)
@@ -55,7 +55,8 @@ def print_changes(engine: Engine, ids: Sequence[str], language: str) -> None:
         return
     since = max(comparison["a"]["started_at"] for comparison in comparisons)[:16].replace("T", " ")
     console.print(f"\n[bold]{words['since'].format(since=since)}[/]")
-    print_statements(console, build_statements(comparisons, named=len(ids) > 1), language, (*KINDS_ABOVE, *KINDS_BELOW))
+    statements = build_statements(comparisons, named=len(ids) > 1)
+    print_statements(console, statements, language, (*KINDS_ABOVE, *_get_kinds_below(show_all=show_all)))
 
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
@@ -106,7 +107,12 @@ def print_comparison(
     _print_cases(console, document["cases"], language, MAX_CASES if show_all else MAX_FIRST_CASES)
     if show_all or slice_name:
         _print_slices(console, document, language, slice_name)
-    print_statements(console, document["statements"], language, KINDS_BELOW)
+    print_statements(console, document["statements"], language, _get_kinds_below(show_all=show_all))
+
+
+def _get_kinds_below(*, show_all: bool) -> tuple[StatementKind, ...]:
+    """Return the kinds of statements below the table: details only with `show_all`."""
+    return KINDS_BELOW if show_all else ("not compared",)
 
 
 VERDICT_KINDS: tuple[StatementKind, ...] = ("invalid", "regressed", "improved", "nothing")

@@ -74,17 +74,17 @@ def test_closed_pipe_causes_no_complaint(
 
 def test_chunk_is_printed_with_text(capsys: pytest.CaptureFixture[str]) -> None:
     text = "Читальный зал открыт до 21:00."
-    print_cases(
-        make_cases(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text]), [1], 1, "en"
-    )
+    case_table = make_cases(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text])
+    print_cases(case_table, [1], ["ok"], "en")
     assert text in capsys.readouterr().out
 
 
 def test_repeated_question_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     case_table = make_cases(case_id=["s:1"], status=["ok"], reason=[None], question=["Где столовая?"])
-    print_cases(case_table, [3], 7, "en")
-    output = capsys.readouterr().out
-    assert "Где столовая? ×3" in output and output.startswith("3 of 7 cases shown.")
+    print_cases(case_table, [3], ["ok"] * 4 + ["unlabelled"] * 3, "en")
+    answer, shown, case = capsys.readouterr().out.splitlines()
+    assert answer == "7 cases, 4 of them measured. Not measured: no label 3."
+    assert shown.startswith("The first 3 are shown.") and "Где столовая? ×3" in case
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
@@ -92,11 +92,11 @@ def test_first_screen_of_cases_has_a_line_per_case(language: str, capsys: pytest
     ids = [f"s:{n}" for n in range(20)]
     values = {"status": ["ok"] * 20, "reason": [None] * 20, "question": ["Где столовая?"] * 20}
     case_table = make_cases(case_id=ids, **values, relevant=[["c1"]] * 20, retrieved=[["c2"]] * 20)
-    print_cases(case_table, [1] * 20, 20, language)
+    print_cases(case_table, [1] * 20, ["ok"] * 20, language)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 21
-    assert lines[0] == {"en": "20 cases.", "ru": "Вопросов: 20."}[language]
-    print_cases(case_table, [1] * 20, 20, language, show_all=True)
+    assert lines[0] == {"en": "20 cases, 20 of them measured.", "ru": "Вопросов: 20, измерено: 20."}[language]
+    print_cases(case_table, [1] * 20, ["ok"] * 20, language, show_all=True)
     assert len(capsys.readouterr().out.splitlines()) == 61
-    print_cases(case_table.slice(0, 0), [], 0, "en")
+    print_cases(case_table.slice(0, 0), [], [], "en")
     assert capsys.readouterr().out.startswith("No case matches.")

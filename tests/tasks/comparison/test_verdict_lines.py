@@ -59,7 +59,7 @@ def test_lost_hit_rate_of_tier3_makes_it_worse() -> None:
         ((0.5, 0.3, "regressed", 0.001), "Worse: avg_e2e_score 0.500 → 0.300 (-0.200; "),
         ((0.3, 0.5, "improved", 0.001), "Better: avg_e2e_score 0.300 → 0.500 (+0.200; "),
         ((0.5, 0.51, "no difference shown", 0.9), "No difference that matters: no change of more than "),
-        (UNMOVED, "Cannot tell: no change beyond chance is shown, but there are too few questions "),
+        (UNMOVED, "Cannot tell: no change beyond chance, but too few questions "),
     ],
 )
 def test_comparison_begins_with_its_verdict(

@@ -165,7 +165,7 @@ def test_stand_in_judge_gives_no_sentence_on_quality() -> None:
     embeddings = make_summary("tier0", silhouette_score=-0.5)
     assert lead_sentence([embeddings, summary]) == summary_sentence(summary), "embeddings do not lead"
     assert lead_sentence([*SOUND, summary])["en"].endswith(
-        "No language model judged, so quality is unknown for: the whole system."
+        "No language model judged, so the quality of these tiers is unknown: the whole system."
     )
 
 
