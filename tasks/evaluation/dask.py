@@ -124,7 +124,7 @@ def _prepare(run: EvaluationRun) -> None:
     """Check that the worker has the same evaluation, and download its inputs.
 
     Raises:
-        InputError: its settings name another database, or differ from those that the evaluation was begun with.
+        InputError: its settings name another database, or differ from those that the evaluation was started with.
     """
     try:
         row = journal.find_evaluation(database(), run.id)

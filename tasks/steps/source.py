@@ -207,7 +207,7 @@ A = TypeVar("A", bound=AnswerParameters)
 
 
 def resume_answering(run: EvaluationRun[A], metrics: Sequence[str]) -> EvaluationRun[A]:
-    """Return the resumed evaluation, if judges and generator are those that it was begun with."""
+    """Return the resumed evaluation, if judges and generator are those that it was started with."""
     current = judge_config(run.parameters, run.config.language, metrics)
     if run.config.generator is not None and run.config.answers_of is None:
         current |= generator_config(run.parameters, run.config.language)

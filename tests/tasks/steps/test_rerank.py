@@ -167,7 +167,7 @@ def test_resumed_evaluation_refuses_another_reranker(
     other = open_run(source=source, **RERANKED)
     other = replace(other, config=other.config | EvaluationConfig(reranker_identity="another model|files:1"))
     assert asyncio.run(index.fn(run)).config.reranker_identity == RERANKED["reranker"]
-    with pytest.raises(InputError, match="was begun with another model"):
+    with pytest.raises(InputError, match="was started with another model"):
         asyncio.run(index.fn(other))
 
 
