@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from tests.support.prefect_servers import get_state
 from tests.support.processes import wait_for
+from tests.support.texts.docs_pages import ROOT, read_blocks
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.tables import evaluation, nightly_verdict
@@ -171,11 +172,14 @@ def test_message_begins_with_what_users_notice() -> None:
         make_incident("closed", "tier1"),
         make_incident("opened", "tier3", verdict="regressed", why="avg_e2e_score 0.900 → 0.500."),
     ]
-    assert format_night("sample", night_incidents, "en").splitlines() == [
+    message = format_night("sample", night_incidents, "en")
+    assert message.splitlines() == [
         "[sample] Worse than the accepted evaluation: the whole system. avg_e2e_score 0.900 → 0.500.",
         "Worse than the accepted evaluation: embeddings. silhouette_score 0.500 → 0.100.",
         "Recovered: retrieval.",
     ]
+    (example,) = [block.text for block in read_blocks(ROOT / "docs" / "alerts.md") if block.kind == "text"]
+    assert example == f"{message}\n"
 
 
 def test_another_key_is_another_incident(engine: Engine) -> None:
