@@ -131,7 +131,7 @@ def _format_advice(summary: EvaluationSummary, language: str) -> str:
 
 
 def print_overview(night: NightDocument, language: str) -> None:
-    """Print the answer of a nightly run, then the headline metrics of all tiers."""
+    """Print the answer of a nightly run, then the headline metrics of all tiers, without failure rates of 0."""
     words, console = texts("terminal", language), make_console()
     console.print()
     console.print(clean(lead_sentence(night["evaluations"])[language]), style="bold", soft_wrap=True)
@@ -149,7 +149,7 @@ def print_overview(night: NightDocument, language: str) -> None:
         if has_metrics(summary):
             headlines = _select_headlines(summary)
             for name, metric in headlines.items():
-                if metric["value"] is not None:
+                if metric["value"] is not None and (name, metric["value"]) != ("sut_error_rate", 0):
                     table.add_row(tier, *_format_cells(name, metric, language))
                     tier = ""
             name = texts(f"tiers.{summary['tier']}", language)["short"]
