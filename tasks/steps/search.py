@@ -303,8 +303,8 @@ def _index(run: EvaluationRun[R]) -> EvaluationRun[R]:
 def _require_same_identity(run: EvaluationRun, recorded: str | None, identity: str) -> None:
     if recorded not in (None, identity):
         raise InputError(
-            "evaluation {evaluation} was started with {begun}, but it is now {identity}; restore the setting or start a "
-            "new evaluation",
+            "evaluation {evaluation} was started with {begun}, but it is now {identity}; restore the setting or start "
+            "a new evaluation",
             evaluation=run.id,
             begun=recorded,
             identity=identity,
