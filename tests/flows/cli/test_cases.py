@@ -82,9 +82,9 @@ def test_chunk_is_printed_with_text(capsys: pytest.CaptureFixture[str]) -> None:
 def test_repeated_question_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     case_table = make_cases(case_id=["s:1"], status=["ok"], reason=[None], question=["Где столовая?"])
     print_cases(case_table, [3], ["ok"] * 4 + ["unlabelled"] * 3, "en")
-    answer, shown, case = capsys.readouterr().out.splitlines()
+    answer, limit, case = capsys.readouterr().out.splitlines()
     assert answer == "7 cases, 4 of them measured. Not measured: no label 3."
-    assert shown.startswith("The first 3 are shown.") and "Где столовая? ×3" in case
+    assert limit.startswith("The first 3 are shown.") and "Где столовая? ×3" in case
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])

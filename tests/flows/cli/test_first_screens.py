@@ -60,8 +60,8 @@ def first_evaluation(own_home: Path) -> Iterator[str]:
 
 
 def test_every_first_command_has_screen_in_both_languages() -> None:
-    shown = {(get_language(block), block.commands[0].split()[1]) for block in SCREENS}
-    assert shown >= {(language, command) for language in LANGUAGES for command in COMMANDS}
+    screens = {(get_language(block), block.commands[0].split()[1]) for block in SCREENS}
+    assert screens >= {(language, command) for language in LANGUAGES for command in COMMANDS}
 
 
 @pytest.mark.parametrize("block", SCREENS, ids=name_screen)
