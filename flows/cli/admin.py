@@ -18,14 +18,14 @@ admin.add_command(prune)
 @click.argument("evaluation")
 @click.option("--name", help="New name; an empty one removes the name.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; repeatable.")
-@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Remove a tag; repeatable.")
+@click.option("--untag", "removed", multiple=True, metavar="TAG", help="Remove a tag; repeatable.")
 @as_json
 def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
     """Name an evaluation, or give it tags, also when it is finished; without options show them.
 
     \b
     yarus admin tag last --name "before release 2.1" --tag release
-    yarus admin tag "before release 2.1" --remove release
+    yarus admin tag "before release 2.1" --untag release
     """
     from yarus.db import journal
     from yarus.tasks.evaluation.tags import relabel_evaluation

@@ -69,17 +69,17 @@ def diff(a: str, b: str, as_json: bool) -> None:
 
 @dataset.command()
 @click.argument("name")
-@click.option("--at", required=True, metavar="DATE", help="Start of the second half.")
+@click.option("--from-date", required=True, metavar="DATE", help="Start of the second half.")
 @click.option("--into", required=True, nargs=2, metavar="A B", help="Names of the two halves.")
 @as_json
-def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
+def split(name: str, from_date: str, into: tuple[str, str], as_json: bool) -> None:
     """Split a frozen set by time: questions asked before DATE, and the rest."""
     from yarus.flows.terminal.dataset import print_split
     from yarus.tasks.cases.frozen_sets import split_frozen_set
 
-    moment = parse_moment("--at", at)
+    moment = parse_moment("--from-date", from_date)
     if moment is None:
-        raise click.UsageError(Words("--at: a date is needed"))
+        raise click.UsageError(Words("--from-date: a date is needed"))
     print_document(split_frozen_set(name, moment, into), print_split, as_json=as_json)
 
 
@@ -147,10 +147,10 @@ def synthesize(as_json: bool, **options: Any) -> None:
 @source
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of questions.")
 @click.option(
-    "--remake", is_flag=True, hidden=True, help="Regenerate existing nuggets, except those that people have edited."
+    "--regenerate", is_flag=True, hidden=True, help="Regenerate existing nuggets, except those that people have edited."
 )
 @as_json
-def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None:
+def nuggets(source: str, limit: int | None, regenerate: bool, as_json: bool) -> None:
     """Have the judge list what a good answer to each question must contain; edit it with export-annotation.
 
     Needs reference answers; measured by --nuggets true in tiers 2 and 3. If you run it again, it continues.
@@ -160,7 +160,7 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     from yarus.flows.terminal.dataset import print_nuggets
     from yarus.tasks.dataset.nuggets import generate_nuggets
 
-    result = asyncio.run(generate_nuggets(source, limit=limit, remake=remake))
+    result = asyncio.run(generate_nuggets(source, limit=limit, remake=regenerate))
     print_document(result, print_nuggets, as_json=as_json)
     raise SystemExit(0 if result["state"] == "completed" else 1)
 

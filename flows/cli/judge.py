@@ -30,13 +30,13 @@ judge.add_command(exam)
 
 @judge.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--scored", type=click.Path(path_type=Path), help="The same pairs with another judge's scores.")
+@click.option("--other-scores", type=click.Path(path_type=Path), help="The same pairs with another judge's scores.")
 @click.option(
     "--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Language of the prompts."
 )
 @click.option("--seed", default=0, show_default=True, hidden=True, help="Random seed of the intervals.")
 @as_json
-def agreement(file: Path, scored: Path | None, language: Literal["ru", "en"], seed: int, as_json: bool) -> None:
+def agreement(file: Path, other_scores: Path | None, language: Literal["ru", "en"], seed: int, as_json: bool) -> None:
     """Measure the agreement of the judge with people who compared the same pairs of answers.
 
     FILE is a JSON list with one row per pair and person: instance_id, query, gt_answer, model1 and model2 with their
@@ -45,7 +45,7 @@ def agreement(file: Path, scored: Path | None, language: Literal["ru", "en"], se
 
     \b
     yarus judge agreement human_labeled_data.json
-    yarus judge agreement human_labeled_data.json --scored baseline_ragchecker.json
+    yarus judge agreement human_labeled_data.json --other-scores baseline_ragchecker.json
     """
     start_prefect_early()
     import asyncio
@@ -53,7 +53,7 @@ def agreement(file: Path, scored: Path | None, language: Literal["ru", "en"], se
     from yarus.flows.terminal.experiments import print_people
     from yarus.tasks.comparison.experiments.people_pairs import compare_judge_with_people
 
-    result = asyncio.run(compare_judge_with_people(file, language, scored=scored, seed=seed))
+    result = asyncio.run(compare_judge_with_people(file, language, scored=other_scores, seed=seed))
     print_document(result, print_people, as_json=as_json)
 
 
@@ -87,11 +87,11 @@ def plan(metric: str | None, width: float, evaluation: str, as_json: bool) -> No
 
 @judge.command()
 @click.option("--evaluation", metavar="E", help="Evaluation whose answers are labelled; default: choose on the page.")
-@click.option("--relevance", is_flag=True, help="Label results of an evaluation with --labels filled.")
+@click.option("--results", is_flag=True, help="Label results of an evaluation with --labels filled.")
 @click.option("--metric", help="Judged mean to correct; default: choose on the page, or the first of --evaluation.")
 @click.option("--port", default=4281, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0: any free one.")
 @click.option(
-    "--between",
+    "--suggest",
     nargs=2,
     metavar="A B",
     help="List the results whose relevance affects the comparison of A and B most, and exit.",
@@ -99,10 +99,10 @@ def plan(metric: str | None, width: float, evaluation: str, as_json: bool) -> No
 @as_json
 def label(
     evaluation: str | None,
-    relevance: bool,
+    results: bool,
     metric: str | None,
     port: int,
-    between: tuple[str, str] | None,
+    suggest: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
     """Label judged answers, or results, on a page of this machine, until Ctrl-C; labels correct the judge's means.
@@ -110,21 +110,21 @@ def label(
     \b
     yarus judge label
     yarus judge label --evaluation last --metric avg_faithfulness
-    yarus judge label --relevance
-    yarus judge label --between tier1-20261120-030000-4f2a last
+    yarus judge label --results
+    yarus judge label --suggest tier1-20261120-030000-4f2a last
     """
-    if relevance and metric:
-        raise click.UsageError(Words("--relevance is about results: it cannot be combined with --metric"))
-    if between and (relevance or evaluation):
-        raise click.UsageError(Words("--between A B can be combined only with --metric"))
-    if as_json and not between:
-        raise click.UsageError(Words("--json needs --between"))
-    if between:
+    if results and metric:
+        raise click.UsageError(Words("--results cannot be combined with --metric"))
+    if suggest and (results or evaluation):
+        raise click.UsageError(Words("--suggest A B can be combined only with --metric"))
+    if as_json and not suggest:
+        raise click.UsageError(Words("--json needs --suggest"))
+    if suggest:
         from yarus.flows.terminal.comparisons.comparison import print_label_suggestions
         from yarus.tasks.config.connections import database
         from yarus.tasks.dataset.labelling.relevance.label_suggestions import suggest_labels
 
-        document = suggest_labels(database(), *between, *([metric] if metric else []))
+        document = suggest_labels(database(), *suggest, *([metric] if metric else []))
         print_document(document, print_label_suggestions, as_json=as_json)
         return
     from yarus.deployments.pages.label_server import serve_until_stopped
@@ -137,5 +137,5 @@ def label(
         click.echo(words["page"].format(address=address))
         click.echo(words["stop page"], err=True)
 
-    metric = "relevance" if relevance else metric
+    metric = "relevance" if results else metric
     serve_until_stopped(port, evaluation or ("last" if metric else None), metric, ready)

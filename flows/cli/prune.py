@@ -29,14 +29,18 @@ AGE_OPTIONS = ("older_than", "keep_last", "gates", "with_calls", "everything")
     help="Gate file whose baselines are kept.",
 )
 @click.option(
-    "--calls",
+    "--replies",
     "with_calls",
     is_flag=True,
     hidden=True,
     help="Also remove model replies of that age, and unused vectors.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, hidden=True, help="Also remove the last completed one of a comparability key."
+    "--include-baselines",
+    "everything",
+    is_flag=True,
+    hidden=True,
+    help="Also remove the last completed one of a comparability key.",
 )
 @click.option("--user", metavar="USER_ID", help="Erase everything kept of this user's questions; needs --source.")
 @click.option("--source", help="Source where --user asked: a loaded one, or production, which is never written to.")
@@ -59,12 +63,15 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         )
     if user is not None and age_options:
         raise click.UsageError(
-            Words("--user erases questions of any age; leave out --older-than, --keep-last, --gate, --calls and --all")
+            Words(
+                "--user erases questions of any age; leave out --older-than, --keep-last, --gate, --replies and "
+                "--include-baselines"
+            )
         )
     if user is None and not (by_age["older_than"] or by_age["keep_last"]):
         raise click.UsageError(Words("expected --older-than AGE, --keep-last N, or --user USER_ID with --source NAME"))
     if by_age["with_calls"] and not by_age["older_than"]:
-        raise click.UsageError(Words("--calls needs --older-than: replies are removed by age"))
+        raise click.UsageError(Words("--replies needs --older-than: replies are removed by age"))
     if as_json and not (yes or dry_run):
         raise click.UsageError(Words("--json cannot ask for confirmation: add --yes or --dry-run"))
     remove = _prepare_prune(**by_age) if user is None else _prepare_erasure(user, str(source))

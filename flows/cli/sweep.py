@@ -56,7 +56,7 @@ def sweep(as_json: bool, level: int, **options: Any) -> None:
 
 @click.command()
 @source
-@click.option("--kinds", metavar="A,B", help=f"{KINDS_HELP}; default: all of the tiers.")
+@click.option("--perturbations", "kinds", metavar="A,B", help=f"{KINDS_HELP}; default: all of the tiers.")
 @click.option("--tiers", metavar="A,B", help=TIERS_HELP)
 @limit
 @as_json
@@ -68,8 +68,8 @@ def robustness(as_json: bool, level: int, **options: Any) -> None:
     the middle, last, or removed), a number or date is changed, or an instruction is added. Each kind is an evaluation.
 
     \b
-    yarus robustness --kinds typos,layout --tiers tier1
-    yarus robustness --kinds gold_removed,injection --limit 200
+    yarus robustness --perturbations typos,layout --tiers tier1
+    yarus robustness --perturbations gold_removed,injection --limit 200
     yarus robustness --tiers tier2
     """
     from yarus.flows.cli.runner import parse_parameters

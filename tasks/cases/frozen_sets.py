@@ -126,7 +126,7 @@ def split_frozen_set(name: str, at: datetime, into: tuple[str, str]) -> CaseSetS
     for half, when in ((earlier, Words("before {at}", at=split_time)), (later, Words("since {at}", at=split_time))):
         if not half:
             raise InputError(
-                "case set {name!r}: no question was asked {when}; choose another --at", name=name, when=when
+                "case set {name!r}: no question was asked {when}; choose another --from-date", name=name, when=when
             )
     if into[0] == into[1]:
         raise InputError("--into {first} {second}: the two halves need two names", first=into[0], second=into[1])

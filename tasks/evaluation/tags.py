@@ -34,11 +34,11 @@ def relabel_evaluation(
     """
     for tag in remove:
         if tag not in row["tags"]:
-            raise InputError("--remove {tag!r}: {id} has the tags {tags}", tag=tag, id=row["id"], tags=row["tags"])
+            raise InputError("--untag {tag!r}: {id} has the tags {tags}", tag=tag, id=row["id"], tags=row["tags"])
     tags = [tag for tag in dict.fromkeys([*row["tags"], *add]) if tag not in remove]
     if len(tags) > MOST_TAGS:
         raise InputError(
-            "--tag: {id} would have {n} tags, {most} at most; take some with --remove",
+            "--tag: {id} would have {n} tags, {most} at most; take some with --untag",
             id=row["id"],
             n=len(tags),
             most=MOST_TAGS,

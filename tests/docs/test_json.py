@@ -111,7 +111,9 @@ def test_night_commands_print_declared_documents(ids: dict[str, str]) -> None:
 def test_sweep_and_robustness_print_declared_documents(yarus: CommandLine) -> None:
     options = ("--limit", "20", "--json")
     check_json("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *options).out)
-    check_json("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *options).out)
+    check_json(
+        "robustness", yarus("robustness", "--perturbations", "lower,paraphrase", "--tiers", "tier1", *options).out
+    )
 
 
 @pytest.mark.slow("breadth: every tier and command")
@@ -135,7 +137,17 @@ def test_dataset_commands_print_declared_documents(ids: dict[str, str], tmp_path
         run_here("dataset", "freeze", "json_docs_b", "--source", "json_docs", "--limit", "2", "--json").out,
     )
     check_json("dataset diff", run_here("dataset", "diff", "json_docs_a", "json_docs_b", "--json").out)
-    split = ("dataset", "split", "json_docs_a", "--at", "2026-01-03", "--into", "json_docs_c", "json_docs_d", "--json")
+    split = (
+        "dataset",
+        "split",
+        "json_docs_a",
+        "--from-date",
+        "2026-01-03",
+        "--into",
+        "json_docs_c",
+        "json_docs_d",
+        "--json",
+    )
     check_json("dataset split", run_here(*split).out)
     check_json("dataset list", run_here("dataset", "list", "--json").out)
     check_json("dataset audit", run_here("dataset", "audit", "--json").out)

@@ -1,4 +1,4 @@
-"""The group of all commands: their order in the help, and the new spelling of commands that were renamed."""
+"""The group of all commands: their order in the help, and the new names of renamed commands and options."""
 
 import shlex
 from collections.abc import Sequence
@@ -17,6 +17,17 @@ RENAMED_COMMANDS = {
     "view": "serve --reports",
 }
 """Old command -> new command. If several match, the last one counts."""
+RENAMED_OPTIONS = {
+    "admin prune": {"--all": "--include-baselines", "--calls": "--replies"},
+    "admin tag": {"--remove": "--untag"},
+    "corpus": {"--points": "--map-points"},
+    "dataset nuggets": {"--remake": "--regenerate"},
+    "dataset split": {"--at": "--from-date"},
+    "judge agreement": {"--scored": "--other-scores"},
+    "judge label": {"--between": "--suggest", "--relevance": "--results"},
+    "robustness": {"--kinds": "--perturbations"},
+}
+"""Command -> its old options -> the new ones."""
 
 
 class CommandGroup(click.Group):
@@ -32,10 +43,12 @@ class CommandGroup(click.Group):
         """Return the command that is called.
 
         Raises:
-            InputError: the command was renamed; the message is the new command line.
+            InputError: the command or an option was renamed; the message has the new name.
         """
         if new_line := translate_command_line(args):
             raise InputError("'yarus {old}' was renamed; run: {new}", old=args[0], new=new_line)
+        if renamed := find_renamed_option(args):
+            raise InputError("'{old}' was renamed; use {new}", old=renamed[0], new=renamed[1])
         return super().resolve_command(ctx, args)
 
 
@@ -48,4 +61,14 @@ def translate_command_line(arguments: Sequence[str]) -> str | None:
             for word in old_words:
                 options.remove(word)
             return shlex.join(["yarus", *new.split(), *options])
+    return None
+
+
+def find_renamed_option(arguments: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first old option of a command line and its new name; None if there is none."""
+    for command, options in RENAMED_OPTIONS.items():
+        words = command.split()
+        if list(arguments[: len(words)]) == words:
+            names = (argument.partition("=")[0] for argument in arguments[len(words) :])
+            return next(((name, options[name]) for name in names if name in options), None)
     return None

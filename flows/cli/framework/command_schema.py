@@ -98,7 +98,7 @@ DOCUMENTS: dict[str, Any] = {
     "robustness": Robustness,
     "judge agreement": JudgeAndPeople,
     "judge plan": LabelPlan,
-    "judge label --between": LabelSuggestions,
+    "judge label --suggest": LabelSuggestions,
     "corpus": CorpusAnalytics,
     "init": SetupResult,
     "load": LoadReport,

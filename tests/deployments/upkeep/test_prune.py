@@ -287,7 +287,7 @@ def test_newest_of_their_kind_counts_per_tier_and_source() -> None:
 
 def test_prune_command_asks_first(make: Make, yarus: CommandLine, own_engine: Engine, clean_home: Path) -> None:
     make("aaaa")
-    words = ("admin", "prune", "--older-than", "1000d", "--all")
+    words = ("admin", "prune", "--older-than", "1000d", "--include-baselines")
     variables = {name: os.environ[name] for name in ("YARUS_HOME", "YARUS_DATABASE_URL")} | {"YARUS_LANGUAGE": "en"}
     refused = yarus(*words, ok=False, env=variables)  # no answer: stdin is at its end
     assert refused.code == 130

@@ -28,7 +28,7 @@ def test_age_rejects_other_texts(text: str) -> None:
         ("--user", "1"),
         ("--source", "sample"),
         ("--user", "1", "--source", "sample", "--older-than", "1d"),
-        ("--keep-last", "3", "--calls"),
+        ("--keep-last", "3", "--replies"),
         ("--older-than", "90d", "--json"),
         ("--older-than", "90"),
         ("--older-than", "90d", "--gate", "absent.toml", "--dry-run"),

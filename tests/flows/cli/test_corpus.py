@@ -38,7 +38,7 @@ def test_night_stores_analytics(night: dict[str, Document], engine: Engine, at_h
 
 
 def test_corpus_command_prints_analytics(night: dict[str, Document], at_home: Path) -> None:
-    analytics = run_here("corpus", "--evaluation", night["tier1"]["evaluation_id"], "--points", "50", "--json").json
+    analytics = run_here("corpus", "--evaluation", night["tier1"]["evaluation_id"], "--map-points", "50", "--json").json
     assert analytics["utilisation"]["evaluations"] == [night["tier1"]["evaluation_id"]]
     assert len(analytics["map"]["x"]) == 50
     output = run_here("corpus")

@@ -87,16 +87,14 @@ def test_tag_changes_only_name_and_tags(engine: Engine, at_home: Path, tmp_path:
     evaluation_id = write_evaluation(engine, tmp_path, make_source_name(), tags=["old"])
     before = dict(journal.find_evaluation(engine, evaluation_id))
     document = run_here(
-        "admin", "tag", evaluation_id, "--name", "После", "--tag", "new", "--tag", "new", "--remove", "old", "--json"
+        "admin", "tag", evaluation_id, "--name", "После", "--tag", "new", "--tag", "new", "--untag", "old", "--json"
     ).json
     assert document == {"evaluation_id": evaluation_id, "name": "После", "tags": ["new"]}
     after = dict(journal.find_evaluation(engine, evaluation_id))
     assert {name for name in before if before[name] != after[name]} == {"name", "tags"}
     assert run_here("admin", "tag", evaluation_id).out.strip() == f"{evaluation_id} · После #new"
     assert run_here("admin", "tag", evaluation_id, "--name", "", "--json").json["name"] is None
-    assert_refused(
-        run_here("admin", "tag", evaluation_id, "--remove", "old", env=ENGLISH), 2, ("--remove 'old'", "new")
-    )
+    assert_refused(run_here("admin", "tag", evaluation_id, "--untag", "old", env=ENGLISH), 2, ("--untag 'old'", "new"))
     assert_refused(
         run_here("admin", "tag", evaluation_id, *[word for n in range(20) for word in ("--tag", f"t{n}")], env=ENGLISH),
         2,

@@ -83,7 +83,13 @@ def probed(
     with FakeLLMServer(script=answer_as_model) as server:
         env = prefect_server | {f"YARUS_{role}__BASE_URL": server.url for role in ("GENERATOR", "JUDGE")}
         env |= {f"YARUS_{role}__MODEL": f"{role}-of-probes" for role in ("GENERATOR", "JUDGE")}
-        words = ("--source", "probed", "--kinds", ",".join(KINDS), "--json")  # and so tier 2, the only one with them
+        words = (
+            "--source",
+            "probed",
+            "--perturbations",
+            ",".join(KINDS),
+            "--json",
+        )  # and so tier 2, the only one with them
         yield Probed(yarus("robustness", *words, env=env).json, server)
 
 
@@ -163,7 +169,9 @@ def test_document_matches_schema(probed: Probed) -> None:
 
 
 def test_dry_run_counts_cases(probed: Probed, at_home: Path) -> None:
-    ran = run_here("run", "robustness", "--source", "probed", "--kinds", "injection,gold_last", "--dry-run", "--json")
+    ran = run_here(
+        "run", "robustness", "--source", "probed", "--perturbations", "injection,gold_last", "--dry-run", "--json"
+    )
     plans = {plan["tier"]: plan["cases"] for plan in json.loads(ran.out)["plans"]}
     assert plans == dict.fromkeys(("tier2: as it is", "tier2: injection", "tier2: gold_last"), N)
 
@@ -171,9 +179,9 @@ def test_dry_run_counts_cases(probed: Probed, at_home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--kinds", "typos", "--tiers", "tier2"), "knows the kind 'typos', which is of tier1 or tier3"),
-        (("--kinds", "gold_centre"), "did you mean 'gold_removed'"),
-        (("--kinds", "injection", "--tiers", "tier1,tier2"), "tier1 knows none of the kinds"),
+        (("--perturbations", "typos", "--tiers", "tier2"), "knows the kind 'typos', which is of tier1 or tier3"),
+        (("--perturbations", "gold_centre"), "did you mean 'gold_removed'"),
+        (("--perturbations", "injection", "--tiers", "tier1,tier2"), "tier1 knows none of the kinds"),
     ],
 )
 def test_unknown_kind_is_refused(words: tuple[str, ...], message: str, at_home: Path) -> None:

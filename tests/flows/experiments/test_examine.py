@@ -18,7 +18,7 @@ LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragche
 def test_agreement_matches_published_figures(at_home: Path) -> None:
     if not LABELLED.exists():
         pytest.skip(f"needs RAGChecker's files in {FOLDER}")
-    document = run_here("judge", "agreement", str(LABELLED), "--scored", str(SCORED), "--json").json
+    document = run_here("judge", "agreement", str(LABELLED), "--other-scores", str(SCORED), "--json").json
     assert (document["pairs"], document["stand_in"]) == (280, True)
     people = {aspect: agreement["pearson"] for aspect, agreement in document["people"].items()}
     assert people == pytest.approx({"correctness": 0.637, "completeness": 0.719, "overall": 0.701}, abs=5e-4)

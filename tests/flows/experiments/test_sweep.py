@@ -238,7 +238,7 @@ def test_impossible_sweep_is_refused(at_home: Path) -> None:
 
 @pytest.mark.slow("prefect: four evaluations")
 def test_robustness_measures_kinds(yarus: CommandLine) -> None:
-    words = ("--kinds", "lower,layout,paraphrase", "--tiers", "tier1", "--limit", "60", "--json")
+    words = ("--perturbations", "lower,layout,paraphrase", "--tiers", "tier1", "--limit", "60", "--json")
     document = yarus("robustness", *words).json
     kinds = document["tiers"]["tier1"]
     assert kinds["layout"]["n_changed"] > 50

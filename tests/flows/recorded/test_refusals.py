@@ -12,7 +12,7 @@ from tests.support.command_line import ENGLISH, assert_refused, run_here
     [
         ("run", "tier2", "--sut", "recorded", "--context-perturbation", "injection"),
         ("run", "tier3", "--sut", "recorded", "--perturbation", "typos"),
-        ("robustness", "--tiers", "tier2", "--kinds", "injection"),
+        ("robustness", "--tiers", "tier2", "--perturbations", "injection"),
     ],
 )
 def test_recorded_answers_refuse_perturbations(at_home: Path, words: tuple[str, ...]) -> None:

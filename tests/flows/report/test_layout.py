@@ -61,7 +61,7 @@ def full_report(yarus: CommandLine, night: dict[str, Document], tmp_path_factory
     """Write a report of a full nightly run with a comparison, a sweep, probes and the corpus."""
     other = yarus("run", "tier1", "--retriever", "fulltext", "--json").json["evaluation_id"]
     yarus("sweep", "--tier", "tier1", "--retrievers", "dense,fulltext", "--limit", "40", "--json")
-    yarus("robustness", "--tiers", "tier1", "--kinds", "lower,typos", "--limit", "40", "--json")
+    yarus("robustness", "--tiers", "tier1", "--perturbations", "lower,typos", "--limit", "40", "--json")
     path = tmp_path_factory.mktemp("layout") / "report.html"
     yarus("report", *(evaluated["evaluation_id"] for evaluated in night.values()), other, "--out", str(path))
     return path

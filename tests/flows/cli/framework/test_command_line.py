@@ -25,7 +25,7 @@ from tests.support.command_line import (
 from yarus.__main__ import cli
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.sources import find_loaded_source
-from yarus.flows.cli.framework.command_group import RENAMED_COMMANDS
+from yarus.flows.cli.framework.command_group import RENAMED_COMMANDS, RENAMED_OPTIONS
 
 # Arguments, variables, exit code, and words that the message must have.
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] = {
@@ -215,6 +215,27 @@ def test_renamed_commands_exist() -> None:
                 command = command.commands[word]
             else:
                 assert word in [option for parameter in command.params for option in parameter.opts]
+
+
+def find_options(command_line: str) -> list[str]:
+    """Return the options of a command."""
+    command: click.Command = cli
+    for word in command_line.split():
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+    return [option for parameter in command.params for option in parameter.opts]
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [(command, old, new) for command, options in RENAMED_OPTIONS.items() for old, new in options.items()],
+)
+def test_old_option_is_refused_with_new_name(command: str, old: str, new: str) -> None:
+    options = find_options(command)
+    assert (old in options, new in options) == (False, True)
+    for word in (old, f"{old}=x"):
+        result = run_here(*command.split(), "x", word, "y", env=ENGLISH)
+        assert_refused(result, 2, (f"'{old}' was renamed; use {new}\n",))
 
 
 def test_serve_refuses_options_that_it_would_ignore() -> None:

@@ -121,9 +121,9 @@ def test_label_between_command_prints_suggestions(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
     name = load(tmp_path, "between_said", [question(i) for i in range(8)], make_passages(25))
     ids = [evaluate("tier1", source=name, retriever=retriever)["evaluation_id"] for retriever in ("dense", "fulltext")]
-    printed = CliRunner().invoke(cli, ["judge", "label", "--between", *ids], catch_exceptions=False).stdout
+    printed = CliRunner().invoke(cli, ["judge", "label", "--suggest", *ids], catch_exceptions=False).stdout
     assert "unjudged result" in printed and "export-annotation" in printed
-    arguments = ["judge", "label", "--between", *ids, "--metric", "mrr", "--json"]
+    arguments = ["judge", "label", "--suggest", *ids, "--metric", "mrr", "--json"]
     document = json.loads(CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout)
     assert document["metric"] == "mrr" and document["unjudged"] >= len(document["results"]) > 0
 
@@ -131,10 +131,10 @@ def test_label_between_command_prints_suggestions(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--between", "a", "b", "--relevance"],
-        ["--between", "a", "b", "--evaluation", "c"],
-        ["--relevance", "--metric", "mrr"],
-        ["--relevance", "--json"],
+        ["--suggest", "a", "b", "--results"],
+        ["--suggest", "a", "b", "--evaluation", "c"],
+        ["--results", "--metric", "mrr"],
+        ["--results", "--json"],
     ],
 )
 def test_label_command_rejects_conflicting_options(arguments: list[str]) -> None:

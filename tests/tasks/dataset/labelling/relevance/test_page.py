@@ -22,7 +22,7 @@ def test_results_are_labelled_by_keys(at_home: Path, home: Path, tmp_path: Path)
     with serve_judge():
         evaluated = evaluate("tier1", source=load_source(tmp_path, "label_results"), labels="filled", retriever="dense")
     process = subprocess.Popen(
-        [sys.executable, "-m", "yarus", "judge", "label", "--relevance", "--port", "0"],
+        [sys.executable, "-m", "yarus", "judge", "label", "--results", "--port", "0"],
         env=make_environment(home), cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     judgements = {}
