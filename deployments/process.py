@@ -165,11 +165,11 @@ def _read_idle_s() -> float:
     try:
         settings = get_settings()
     except InputError:
-        return float(Settings.model_fields["server_idle_s"].default)
+        return float(Settings.model_fields["server_idle_timeout_s"].default)
     if settings.database_url is None:
         with suppress(DatabaseUnavailable):
             postgresql.acquire_server(settings.home)
-    return settings.server_idle_s
+    return settings.server_idle_timeout_s
 
 
 def _end_process() -> None:

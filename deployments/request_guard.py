@@ -61,7 +61,7 @@ def refusal_reason(host: str | None, origin: str | None, allowed: Collection[str
     match = re.fullmatch(r"(?:\[([^\[\]]+)\]|([\w.-]+))(?::\d*)?", host or "")
     host_name = (match[1] or match[2]).lower() if match else ""
     if not (host_name in allowed or _is_number(host_name)):
-        return f"{(host or '')[:100]!r} is not a name of this server: use localhost, or set YARUS_SERVE_NAMES"
+        return f"{(host or '')[:100]!r} is not a name of this server: use localhost, or set YARUS_SERVE_ALLOWED_HOSTS"
     if origin is None:
         return None
     page = _without_port(origin.lower().partition("://")[2])

@@ -21,7 +21,9 @@ def create_app() -> AccessMiddleware:
     automations.limit_webhooks()
     api_settings = get_current_settings().server.api
     password = api_settings.auth_string.get_secret_value() if api_settings.auth_string else None
-    return AccessMiddleware(server.create_app(final=True), api_settings.host, get_settings().serve_names, password)
+    return AccessMiddleware(
+        server.create_app(final=True), api_settings.host, get_settings().serve_allowed_hosts, password
+    )
 
 
 def _begin(configuration: AioSqliteConfiguration, connection: Connection) -> None:

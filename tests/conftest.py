@@ -166,7 +166,7 @@ def _go_home(home: Path, patch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("YARUS_")]:
         patch.delenv(name)
     patch.setenv("YARUS_HOME", str(home))
-    patch.setenv("YARUS_SERVER_IDLE_S", "0")
+    patch.setenv("YARUS_SERVER_IDLE_TIMEOUT_S", "0")
     patch.chdir(home)
 
 

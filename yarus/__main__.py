@@ -18,7 +18,7 @@ from yarus.flows.cli.evaluations import cases, report, runs, show
 from yarus.flows.cli.export import export
 from yarus.flows.cli.framework import stopping
 from yarus.flows.cli.framework.command_group import CommandGroup
-from yarus.flows.cli.framework.language import format_usage_error, localize_cli, translate
+from yarus.flows.cli.framework.language import format_usage_error, localize_cli, translate, warn_about_former_names
 from yarus.flows.cli.gate import gate
 from yarus.flows.cli.init import init
 from yarus.flows.cli.judge import judge
@@ -71,6 +71,7 @@ def main() -> None:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run the command line with these arguments, report errors, and return the exit code; see `main`."""
     try:
+        warn_about_former_names()
         return localize_cli(cli, arguments).main(arguments, "yarus", standalone_mode=False) or 0
     except SystemExit as exit_request:
         return int(exit_request.code or 0)

@@ -18,7 +18,7 @@ LEAST_SHARE = 0.005
 
 def least_change(metric: Metric) -> float:
     """Return the smallest loss of a headline metric that raises an alarm, in its unit."""
-    return get_settings().least_change.get(metric.name, LEAST_SHARE * metric.high)
+    return get_settings().min_change.get(metric.name, LEAST_SHARE * metric.high)
 
 
 def looks_per_false_alarm(engine: Engine, row: RowMapping) -> float:
@@ -41,4 +41,4 @@ def looks_per_false_alarm(engine: Engine, row: RowMapping) -> float:
     with engine.connect() as connection:
         looks, n_series = connection.execute(statement).one()
     looks_per_year = max((looks + 1) * DAYS_PER_YEAR / RECENT_DAYS, max(1, n_series) * DAYS_PER_YEAR)
-    return float(looks_per_year / get_settings().false_alarms_a_year)
+    return float(looks_per_year / get_settings().max_false_alarms_per_year)

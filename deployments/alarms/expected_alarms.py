@@ -74,7 +74,7 @@ def alarm_budget(engine: Engine, source: str | None) -> AlarmBudget:
     newest = list(_newest_evaluations(engine, name))
     looks = looks_per_false_alarm(engine, max(newest, key=lambda row: row["started_at"])) if newest else 0.0
     expected = {row["id"]: _expect_of_tier(engine, row, looks) for row in newest}
-    budget = get_settings().false_alarms_a_year
+    budget = get_settings().max_false_alarms_per_year
     return {
         "source": name,
         "false_alarms_a_year": budget,

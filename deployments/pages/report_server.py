@@ -154,7 +154,7 @@ class ReportServer(LocalServer):
 
     def __init__(self, host: str, port: int, folder: Path, password: str | None) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.further = get_settings().serve_names
+        self.further = get_settings().serve_allowed_hosts
         self.names, self.auth = allowed_hosts(host, self.further), PageAuth(password)
         self.pages = LivePages(database, folder)
         self.labels = LabelPages(database, self.names, self.further)

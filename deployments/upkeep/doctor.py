@@ -214,7 +214,7 @@ def _try_embedder(subject: str, model: Embedder) -> Iterator[Check]:
 
 def _check_models() -> Iterator[Check]:
     for name in get_args(RoleName):
-        if getattr(get_settings(), name).base_url is None:
+        if get_settings().get_role(name).base_url is None:
             continue
         # Imported here because it loads aiohttp, which only model servers need.
         from yarus.deployments.upkeep.doctor_models import examine_model

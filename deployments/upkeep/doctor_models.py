@@ -43,7 +43,7 @@ async def _ask_model(name: RoleName) -> Check:
             verdict = await (ask_for_yes_no if name == "gate" else ask_for_score)(model, call)
             reply, problem = verdict.replies[-1], None if verdict.status == "ok" else verdict.reason
         request_format = model.profile.summary
-    model_name = getattr(settings, name).model
+    model_name = settings.get_role(name).model
     if reply.status != "ok":
         return Check(
             Words("model {name}", name=name),

@@ -180,7 +180,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def list_work_folders(evaluation_id: str) -> list[Path]:
-    """Return the possible working folders of an evaluation: YARUS_WORK may have changed since."""
+    """Return the possible working folders of an evaluation: YARUS_WORK_DIR may have changed since."""
     own, shared = (root / evaluation_id for root in _work_roots())
     return [own] if shared == own else [own, shared]
 
@@ -191,7 +191,7 @@ def _work_roots() -> tuple[Path, Path]:
 
 
 def _list_work_folders() -> tuple[set[str], set[str]]:
-    """Return the evaluations with a working folder in our home, and those in YARUS_WORK, which may be shared."""
+    """Return the evaluations with a working folder in our home, and those in YARUS_WORK_DIR, which may be shared."""
     own, shared = ({folder.name for folder in root.glob("*/")} for root in _work_roots())
     return {name for name in own if FOLDER_NAME.fullmatch(name)}, shared | list_uploads()
 

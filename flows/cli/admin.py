@@ -47,7 +47,7 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
 def stop(as_json: bool) -> None:
     """Stop Prefect's server and the embedded PostgreSQL that earlier commands have left running, unless in use.
 
-    Both end by themselves when they have not been used for YARUS_SERVER_IDLE_S seconds.
+    Both end by themselves when they have not been used for YARUS_SERVER_IDLE_TIMEOUT_S seconds.
     """
     from yarus.deployments.prefect.home_servers import stop_servers
     from yarus.tasks.config.settings import get_settings

@@ -174,8 +174,9 @@ def check_roles(required: set[RoleName], settings: Settings) -> None:
         InputError: a model or a price is missing, or an address, a key, a prompt or a rubric cannot be used.
     """
     for name in sorted(required):
-        if getattr(settings, name).base_url is not None:
-            model, _, _ = check_role(getattr(settings, name), get_setting_prefix(name))
+        role = settings.get_role(name)
+        if role.base_url is not None:
+            model, _, _ = check_role(role, get_setting_prefix(name))
             find_price(model, settings)
     if required:
         prompts(settings)

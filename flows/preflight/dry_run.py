@@ -132,7 +132,7 @@ def _count_exam(run: EvaluationRun, rows: list[Case]) -> dict[RoleName, Counter[
             Call(prompt, question.texts, run.config.exam_period)
         )
     for role, calls in calls_by_role.items():
-        if getattr(settings, role).base_url is not None:
+        if settings.get_role(role).base_url is not None:
             counts[role] = Counter(call.prompt.name for call in find_unstored_calls(role, settings, database(), calls))
     return counts
 

@@ -14,7 +14,7 @@ from yarus.flows.preflight.checks import get_system, list_evaluations, list_role
 from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.parameters import EmbeddingParameters, Parameters, RetrievalParameters, Tier3, Ux
 from yarus.tasks.config.services import OPENAI_PREFIX, is_http_url
-from yarus.tasks.config.settings import ModelRole, Settings, get_settings
+from yarus.tasks.config.settings import Settings, get_settings
 from yarus.tasks.evaluation.identity import reranker_name, settings_with_models
 from yarus.tasks.models.embedding.embedders import LEXICAL, get_measuring_embedder_name, is_downloaded
 from yarus.tasks.models.endpoints import get_setting_prefix
@@ -66,7 +66,7 @@ def _unreachable_error(endpoint: Endpoint, reason: str) -> ModelUnavailable | In
 def _list_endpoints(chosen: Parameters) -> Iterator[Endpoint]:
     settings = settings_with_models(chosen)
     for name in sorted(list_roles(chosen)):
-        role: ModelRole = getattr(settings, name)
+        role = settings.get_role(name)
         if role.base_url is not None:
             yield Endpoint(f"{name} {role.model!r}", role.base_url, f"{get_setting_prefix(name)}__BASE_URL")
     system = get_system(chosen).removeprefix(OPENAI_PREFIX) if isinstance(chosen, Tier3) else "local"

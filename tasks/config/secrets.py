@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from yarus.db.engine import CONFIDENTIAL_OPTIONS
 from yarus.db.errors import InputError
+from yarus.tasks.config.former_names import FORMER_SETTINGS
 from yarus.tasks.config.redaction import escape_control_characters, redact_urls
 from yarus.tasks.config.settings import ENV_PREFIX, Settings, get_settings
 from yarus.tasks.config.texts.messages import told
@@ -44,11 +45,12 @@ async def with_resolved_key(configuration: Settings, role: str) -> Settings:
     Raises:
         InputError: Prefect has no Secret block of that name.
     """
-    role_settings = getattr(configuration, role)
-    key = await resolve_secret(role_settings.api_key, f"{ENV_PREFIX}{role.upper()}__API_KEY")
+    setting = FORMER_SETTINGS.get(role, role)
+    role_settings = configuration.get_role(role)
+    key = await resolve_secret(role_settings.api_key, f"{ENV_PREFIX}{setting.upper()}__API_KEY")
     if key is role_settings.api_key:
         return configuration
-    return configuration.model_copy(update={role: role_settings.model_copy(update={"api_key": key})})
+    return configuration.model_copy(update={setting: role_settings.model_copy(update={"api_key": key})})
 
 
 async def resolve_secret(key: SecretStr | None, place: str) -> SecretStr | None:
@@ -202,7 +204,7 @@ def _list_secrets() -> list[str]:
         configuration = get_settings()
     except InputError:
         return list(_FETCHED.values())
-    roles = (configuration.generator, configuration.judge, configuration.gate)
+    roles = (configuration.generator, configuration.judge, configuration.production_judge)
     of_embedders = (configuration.embedder_api_key, configuration.similarity_embedder_api_key)
     keys = [key for key in (*(role.api_key for role in roles), *of_embedders) if key]
     services = (configuration.retriever_service, configuration.reranker_service, configuration.sut_service)

@@ -9,7 +9,13 @@ from typing import Any, Literal, get_args
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, PositiveFloat, SecretStr, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -19,6 +25,7 @@ from yarus.db.errors import InputError, unknown
 from yarus.db.messages import Words
 from yarus.db.tables import JsonObject
 from yarus.tasks.config.factors import RerankerService
+from yarus.tasks.config.former_names import FORMER_SETTINGS, STORED_SETTINGS, find_former_names, rename_variables
 from yarus.tasks.config.language import LOCALE_VARIABLES, locale_language
 from yarus.tasks.config.redaction import redact_urls_within
 from yarus.tasks.config.services import Price, require_public_address
@@ -131,7 +138,7 @@ class Settings(BaseSettings):
         60.0, gt=0, le=2_000_000, description="longest statement on the production database"
     )
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
-    work: str | None = Field(None, description="unfinished work: folder or fsspec URL; default: work in home")
+    work_dir: str | None = Field(None, description="unfinished work: folder or fsspec URL; default: work in home")
     dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")
     embedder: str = Field(
         "lexical", description="the retriever's: lexical, a sentence-transformers name or path, or http(s)://…/v1"
@@ -160,20 +167,20 @@ class Settings(BaseSettings):
     sut_python: str | None = Field(None, description="interpreter of module:function systems; default: Yarus's own")
     sut_concurrency: int | None = Field(None, ge=1, le=1_000, description="questions asked of the system at once")
     sut_timeout_s: float | None = Field(None, gt=0, le=86_400, description="longest wait for one of its answers")
-    refusals: list[str] = Field(
+    refusal_phrases: list[str] = Field(
         ["ответ не найден", "не удалось найти ответ", "не нашёл ответа", "answer not found", "no answer found"],
         description="an answer that has one of these in its first sentence is a refusal",
     )
     sut_label: str | None = Field(None, description="version of the system under test, shown on every evaluation")
     generator: ModelRole = ModelRole()
     judge: ModelRole = ModelRole()
-    gate: ModelRole = ModelRole()
+    production_judge: ModelRole = ModelRole()
     rubrics: Path | None = Field(None, description="folder of judged metrics of your own, one text file each")
     prices: dict[str, Price] = Field({}, description="model -> its price, as JSON")
     budget_usd: float | None = Field(None, gt=0, description="upper limit of an evaluation's cost")
     evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called after this time")
-    mask_calls: bool = Field(False, description="models get pseudonyms instead of phones, e-mails, names, ids")
-    mask_shown: bool | None = Field(
+    mask_model_input: bool = Field(False, description="models get pseudonyms instead of phones, e-mails, names, ids")
+    mask_output: bool | None = Field(
         None, description="people get them too; default: where the source is production, and in sheets for annotators"
     )
     language: Language = Field(
@@ -181,17 +188,38 @@ class Settings(BaseSettings):
     )
     gate_file: Path | None = Field(None, description="gate that every finished evaluation is checked against")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
-    server_idle_s: float = Field(
+    server_idle_timeout_s: float = Field(
         600.0, ge=0, description="how long Prefect's server and the embedded PostgreSQL outlive the last command"
     )
     alert_webhook: SecretStr | None = Field(None, description="address to which `yarus alerts apply` has alerts sent")
-    false_alarms_a_year: float = Field(1.0, ge=1e-3, le=1e3, description="alarms without a cause, of all tiers")
-    least_change: dict[str, PositiveFloat] = Field({}, description="metric -> the smallest loss that raises an alarm")
-    serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
+    max_false_alarms_per_year: float = Field(1.0, ge=1e-3, le=1e3, description="alarms without a cause, of all tiers")
+    min_change: dict[str, PositiveFloat] = Field({}, description="metric -> the smallest loss that raises an alarm")
+    serve_allowed_hosts: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(0.95, ge=0, le=1, description="with a smaller share measured it is invalid")
-    cost_wrong_shown: float = Field(1.0, gt=0, le=1e6, description="of a wrong answer that the gate shows")
-    cost_right_hidden: float = Field(1.0, gt=0, le=1e6, description="of a right answer that the gate hides")
+    cost_false_positive: float = Field(
+        1.0, gt=0, le=1e6, description="of a wrong answer that the production judge shows"
+    )
+    cost_false_negative: float = Field(
+        1.0, gt=0, le=1e6, description="of a right answer that the production judge hides"
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources of values, which also know the former names of settings."""
+        sources = (init_settings, env_settings, dotenv_settings, file_secret_settings)
+        for source in sources:
+            if isinstance(source, EnvSettingsSource):
+                variables = rename_variables({name.upper(): value for name, value in source.env_vars.items()})
+                source.env_vars = {name.lower(): value for name, value in variables.items()}
+        return sources
 
     @field_validator("home")
     @classmethod
@@ -245,8 +273,13 @@ class Settings(BaseSettings):
         """
         return "ru" if self.follows_locale else self.language
 
+    def get_role(self, name: str) -> ModelRole:
+        """Return the settings of a model: generator, judge or gate, which is the production judge."""
+        role: ModelRole = getattr(self, FORMER_SETTINGS.get(name, name))
+        return role
+
     def public(self) -> dict[str, object]:
-        """Return the settings without secrets, as stored with an evaluation."""
+        """Return the settings without secrets, as stored with an evaluation: by their former names."""
         secret_addresses = {"database_url", "source_url", "prefect_database_url", "alert_webhook"}
         values = self.model_dump(mode="json", exclude=secret_addresses, exclude_none=True)
         values["language"] = self.text_language
@@ -254,14 +287,15 @@ class Settings(BaseSettings):
             secret_url: SecretStr | None = getattr(self, name)
             if secret_url is not None:
                 values[name] = redact_database_url(make_url(secret_url.get_secret_value()))
-        return {name: redact_urls_within(value) for name, value in values.items()}
+        return {STORED_SETTINGS.get(name, name): redact_urls_within(value) for name, value in values.items()}
 
 
 def get_settings() -> Settings:
     """Return the current settings from the environment and the file `.env`; reread only after changes.
 
     Raises:
-        InputError: a value is invalid, or a variable that begins with `YARUS_` is not a setting.
+        InputError: a value is invalid, a variable that begins with `YARUS_` is not a setting, or a setting has
+            different values under its present and its former name.
     """
     try:
         file = Path(".env").read_bytes()
@@ -277,7 +311,15 @@ def get_settings() -> Settings:
 def _read_settings(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     """Read the settings; the arguments are only the key of the cache."""
     values = {**dotenv_values(".env"), **os.environ}
-    variables = {name.upper(): value or "" for name, value in values.items() if name.upper().startswith(ENV_PREFIX)}
+    given = {name.upper(): value or "" for name, value in values.items() if name.upper().startswith(ENV_PREFIX)}
+    for former, present in find_former_names(given):
+        if given.get(present) and given[present] != given[former]:
+            raise InputError(
+                "{former} was renamed {present}, and they have different values; remove {former}",
+                former=former,
+                present=present,
+            )
+    variables = rename_variables(given)
     names = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
     for name in sorted(variables):
         if name.split("__")[0] not in names:
@@ -288,7 +330,7 @@ def _read_settings(environment: frozenset[tuple[str, str]], file: bytes) -> Sett
         raise _json_error(error, variables) from None
     except ValidationError as error:
         raise _invalid_value_error(error.errors()[0]) from None
-    check_least_changes(configuration.least_change, "YARUS_LEAST_CHANGE")
+    check_least_changes(configuration.min_change, "YARUS_MIN_CHANGE")
     if configuration.source_tables or configuration.source_columns:  # `source_tables` checks the names
         tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
     return configuration

@@ -139,8 +139,8 @@ def _prepare(run: EvaluationRun) -> None:
         download(run.id, run.work, batches=False)
     if not (run.work / "cases.parquet").exists():
         raise InputError(
-            "a Dask worker does not see {work}: set YARUS_WORK, here and for the workers, to a folder or a URL that "
-            "all of them reach",
+            "a Dask worker does not see {work}: set YARUS_WORK_DIR, here and for the workers, to a folder or a URL "
+            "that all of them reach",
             work=run.work,
         )
 

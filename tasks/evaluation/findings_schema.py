@@ -259,9 +259,9 @@ class ShowingCosts(TypedDict):
     n: int
     """Labelled answers with a score."""
     wrong_shown: float
-    """YARUS_COST_WRONG_SHOWN."""
+    """YARUS_COST_FALSE_POSITIVE."""
     right_hidden: float
-    """YARUS_COST_RIGHT_HIDDEN."""
+    """YARUS_COST_FALSE_NEGATIVE."""
     decided: GateDecisions
     cheapest: CheapestThreshold | None
     """Null with fewer than ten right answers or fewer than ten wrong ones."""

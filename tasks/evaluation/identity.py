@@ -14,6 +14,7 @@ from yarus.db.stores.server_profiles import load_profile
 from yarus.db.tables import JsonObject
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.factors import NO_RERANKER, RerankerService
+from yarus.tasks.config.former_names import present_name
 from yarus.tasks.config.parameters import LLMLabelParameters, Parameters, RetrievalParameters
 from yarus.tasks.config.settings import ModelRole, Settings, get_settings
 from yarus.tasks.evaluation.aggregate import list_metrics
@@ -105,7 +106,7 @@ def judge_identity(
 ) -> JudgeIdentity:
     """Return what determines a judge's verdicts: the requested model, its parameters, and the prompts' wording."""
     settings = settings_with_models(parameters).model_copy(update={"language": language})
-    role: ModelRole = getattr(settings, name)
+    role = settings.get_role(name)
     texts = prompts(settings)
     wording = {metric: texts[metric].digest for metric in metrics}
     if role.base_url is None:
@@ -118,7 +119,7 @@ def judge_identity(
     }
     if role.extra_body:
         identity["extra_body"] = role.extra_body
-    if settings.mask_calls:
+    if settings.mask_model_input:
         identity["mask_calls"] = True
     return identity
 
@@ -132,7 +133,7 @@ def collect_sent_differences(run: EvaluationRun) -> EvaluationConfig:
     settings = settings_with_models(run.parameters)
     sent: dict[str, JsonObject] = {}
     for name in get_args(RoleName):
-        role: ModelRole = getattr(settings, name)
+        role = settings.get_role(name)
         if role.base_url is None or not _uses_model(run, name):
             continue
         profile = ServerProfile.from_stored(
@@ -148,7 +149,7 @@ def collect_sent_differences(run: EvaluationRun) -> EvaluationConfig:
 def _uses_model(run: EvaluationRun, name: RoleName) -> bool:
     if name == "generator":
         return run.config.generator is not None
-    model = getattr(settings_with_models(run.parameters), name).model
+    model = settings_with_models(run.parameters).get_role(name).model
     return any(judge.get("model") == model for judge in list_judges(run.config))
 
 
@@ -204,7 +205,7 @@ def require_same_settings(row: RowMapping) -> None:
     before, now = (measurement_settings(public) for public in (row["settings"], get_settings().public()))
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
-            variable = f"YARUS_{name.upper().replace('.', '__')}"
+            variable = present_name(f"YARUS_{name.upper().replace('.', '__')}")
             raise InputError(
                 "evaluation {id} was started with {variable}={before!r}, but it is now {now!r}; restore the setting or "
                 "start a new evaluation",

@@ -33,7 +33,7 @@ class EvaluationRun(Generic[P_co]):
     def work(self) -> Path:
         """Return the working folder, used until the evaluation ends: its cases, corpus and finished batches."""
         settings = get_settings()
-        work = settings.work
+        work = settings.work_dir
         root = Path(work) if work and "://" not in work else settings.home / "work"
         return root.absolute() / self.id
 

@@ -252,10 +252,10 @@ def delete_upload(evaluation_id: str) -> None:
 
 def _on_store(*evaluation: str) -> tuple[AbstractFileSystem, str] | None:
     """Return the store and the folder of an evaluation, or of all of them; None without a store."""
-    work = get_settings().work
+    work = get_settings().work_dir
     if not work or "://" not in work:
         return None
-    return open_filesystem("/".join((work.rstrip("/"), *evaluation)), "YARUS_WORK")
+    return open_filesystem("/".join((work.rstrip("/"), *evaluation)), "YARUS_WORK_DIR")
 
 
 def _list_names(filesystem: AbstractFileSystem, name: str) -> list[str]:

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from yarus.db.errors import ModelUnavailable
 from yarus.db.messages import Words
 from yarus.db.stores.server_profiles import load_profile, save_profile
-from yarus.tasks.config.settings import ModelRole, Settings
+from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.call_store import run_in_thread
 from yarus.tasks.models.calls import Call, Reply, RoleName, build_request, strip_thinking
 from yarus.tasks.models.endpoints import check_role, get_setting_prefix, suggest_fix
@@ -85,7 +85,7 @@ class Attempts:
             InputError: settings that cannot work.
         """
         self.name = name
-        self.role: ModelRole = getattr(settings, name)
+        self.role = settings.get_role(name)
         self.model, url, self._credentials = check_role(self.role, get_setting_prefix(name))
         self._url = url
         self._price = find_price(self.model, settings)

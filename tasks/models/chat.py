@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 
 from yarus.tasks.cases.privacy.masking import load_own_key, mask
 from yarus.tasks.config.secrets import with_resolved_key
-from yarus.tasks.config.settings import ModelRole, Settings
+from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.attempts import Attempts, EvaluationLimits
 from yarus.tasks.models.call_store import CallStore, from_stored_call, to_stored_call
 from yarus.tasks.models.calls import (
@@ -68,12 +68,12 @@ async def open_chat(
         ModelUnavailable: from a call, if the server would refuse every call.
         DatabaseUnavailable: the call store cannot be reached.
     """
-    role: ModelRole = getattr(settings, name)
+    role = settings.get_role(name)
     if role.base_url is None:
         yield OfflineModel(name)
         return
     settings = await with_resolved_key(settings, name)
-    role = getattr(settings, name)
+    role = settings.get_role(name)
     chats = chats or ChatPool()
     limits = chats.limits(settings, engine, evaluation)
     client_key = (asyncio.get_running_loop(), name, evaluation, role.model_dump_json())
@@ -103,7 +103,7 @@ class ChatClient:
         retries: RetryPolicy,
     ) -> None:
         self.name = name
-        self.role: ModelRole = getattr(settings, name)
+        self.role = settings.get_role(name)
         self._evaluation = evaluation or None
         self._budget = limits.budget
         self._pending: dict[bytes, asyncio.Task[Reply]] = {}
@@ -113,7 +113,9 @@ class ChatClient:
         self._unsaved = asyncio.Semaphore(unsaved)
         self._store = CallStore(engine, self._workers, unsaved) if engine else None
         self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None, engine)
-        self._mask = partial(mask, key=load_own_key(), language=settings.text_language) if settings.mask_calls else None
+        self._mask = (
+            partial(mask, key=load_own_key(), language=settings.text_language) if settings.mask_model_input else None
+        )
 
     def describe(self) -> str:
         """See `Model`."""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from yarus.db.errors import InputError
 from yarus.db.messages import Words
+from yarus.tasks.config.former_names import present_name
 from yarus.tasks.config.settings import ModelRole
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.credentials import Credentials, check_address
@@ -62,7 +63,7 @@ def suggest_fix(error: "CallError", prefix: str) -> Words:
 
 def get_setting_prefix(name: RoleName) -> str:
     """Return the prefix of a role's settings."""
-    return f"YARUS_{name.upper()}"
+    return present_name(f"YARUS_{name.upper()}")
 
 
 def check_role(role: ModelRole, prefix: str) -> tuple[str, str, Credentials]:

@@ -13,7 +13,7 @@ from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.messages import Words
 from yarus.db.stores.calls import call_history_by_prompt, find_calls, release_usd, reserve_usd
 from yarus.tasks.config.services import Price
-from yarus.tasks.config.settings import ModelRole, Settings
+from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.call_store import run_in_thread
 from yarus.tasks.models.calls import Call, RoleName, build_call_key, build_request
 
@@ -164,7 +164,7 @@ def find_unstored_calls(name: RoleName, settings: Settings, engine: Engine, call
     Raises:
         DatabaseUnavailable: the store cannot be read.
     """
-    role: ModelRole = getattr(settings, name)
+    role = settings.get_role(name)
     planned = list(calls)
     replies = find_calls(engine, [build_call_key(name, call, build_request(call, role)) for call in planned])
     return [call for call, reply in zip(planned, replies, strict=True) if reply is None]
@@ -179,7 +179,7 @@ def estimate_calls(name: RoleName, settings: Settings, engine: Engine, planned: 
         engine: of Yarus's database.
         planned: name of the prompt -> number of calls that are not in the store.
     """
-    role: ModelRole = getattr(settings, name)
+    role = settings.get_role(name)
     n_calls = sum(planned.values())
     if role.base_url is None or not n_calls:
         return CallEstimate(0, 0, 0, 0.0, 0.0)

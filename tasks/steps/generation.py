@@ -44,7 +44,7 @@ async def generate_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     async with open_model(run, "generator", configuration) as model:
         replies = await model.complete(calls, _count_done("answer_ideal" if run.tier == "tier2" else "answer", repeats))
     by_case = {number: replies[index * repeats : (index + 1) * repeats] for index, number in enumerate(numbers)}
-    return _add_answers(cases, by_case, configuration.refusals)
+    return _add_answers(cases, by_case, configuration.refusal_phrases)
 
 
 def _count_done(step: str, repeats: int) -> Callable[[Reply], None]:
@@ -207,7 +207,7 @@ async def _answer_external(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     dialogs = column_values(cases, "dialog") if "dialog" in cases.column_names else ()
     answers = await system.answers(column_values(cases, "question"), dialogs)
     configuration = effective_settings(run)
-    refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
+    refusals, price = configuration.refusal_phrases, configuration.prices.get(configuration.sut_service.model or "")
     contexts = [CONTEXT_SEPARATOR.join(answer.contexts or ()) for answer in answers]
     if dialogs and run.config.takes_history:
         cases = set_columns(cases, history=[list(answer.history) or None for answer in answers])

@@ -68,7 +68,7 @@ def add_production(cases: pa.Table, questions: Sequence[QuestionRow], *, logs_an
         questions: their rows in the source.
         logs_answers: whether the source has answers at all.
     """
-    refusals = get_settings().refusals
+    refusals = get_settings().refusal_phrases
     is_shown = [_was_shown(question, refusals) if logs_answers else None for question in questions]
     pages = [
         canonical_url(question["confluence_url"]) if was_shown else None

@@ -109,7 +109,7 @@ def reuse_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     answers_by_case = {row["case_id"]: row for row in stored_answers.to_pylist() if row["case_id"] in questions}
     changed_ids = {case_id for case_id, row in answers_by_case.items() if row["question"] != questions[case_id]}
     rows = [{"changed": True} if case_id in changed_ids else answers_by_case.get(case_id, {}) for case_id in questions]
-    refusals = effective_settings(run).refusals
+    refusals = effective_settings(run).refusal_phrases
     cases = add_outcomes(_mark_unanswered(run, cases, rows), [_reused_outcome(row, refusals) for row in rows])
     columns = {name: [row.get(name) for row in rows] for name in ANSWER_COLUMNS if name in stored_answers.column_names}
     nothing = [None] * len(cases)  # stored answers cost nothing now

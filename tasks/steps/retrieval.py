@@ -238,7 +238,7 @@ async def perturb_questions(run: EvaluationRun[PerturbationParameters], cases: p
         )
     else:
         # Masking comes before the change, which may remove capital letters of names and the @ of addresses.
-        key = load_own_key() if get_settings().mask_calls else None
+        key = load_own_key() if get_settings().mask_model_input else None
         masked = [question if key is None else mask(question, key, run.config.language) for question in questions]
         texts = [perturb_question(question, kind, seed=run.parameters.seed) for question in masked]
     asked_questions = [question if text is None else text for question, text in zip(questions, texts, strict=True)]

@@ -20,7 +20,7 @@ from yarus.db.embedded import server as postgresql
 from yarus.deployments.prefect import home_server
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
-STAYS = {"YARUS_SERVER_IDLE_S": "600"}
+STAYS = {"YARUS_SERVER_IDLE_TIMEOUT_S": "600"}
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 

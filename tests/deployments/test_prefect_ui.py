@@ -313,7 +313,9 @@ def test_page_of_a_rebound_name_is_refused(logged_in: BrowserContext, served: Se
     results = attack(logged_in, served, kittens, host=NAME, marker=tmp_path / "marker")
     assert results.pop("events") == "unheard"
     assert results.pop("reports") == "unreadable"  # another port is another origin
-    assert all(result.startswith("403 ") and "YARUS_SERVE_NAMES" in result for result in results.values()), results
+    assert all(result.startswith("403 ") and "YARUS_SERVE_ALLOWED_HOSTS" in result for result in results.values()), (
+        results
+    )
     reports = f"http://{NAME}:{served.report_port}/kittens"
     results = attack(logged_in, served, reports, host=NAME, marker=tmp_path / "marker")
     assert results["reports"].startswith("403 ")

@@ -17,7 +17,7 @@ from yarus.tasks.evaluation.findings.failures import FAILURE_STAGES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, SYSTEMS = ((DOCS / name).read_text(encoding="utf-8") for name in ("tiers.md", "systems.md"))
-NESTED = {"SUT_SERVICE": SystemService, "JUDGE": ModelRole, "GATE": ModelRole, "GENERATOR": ModelRole}
+NESTED = {"SUT_SERVICE": SystemService, "JUDGE": ModelRole, "PRODUCTION_JUDGE": ModelRole, "GENERATOR": ModelRole}
 MORE_WORDS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
 MORE_WORDS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
 MORE_WORDS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}

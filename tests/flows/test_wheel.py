@@ -132,7 +132,7 @@ def python(bot: Path, wheel: Path) -> str:
 @pytest.fixture(scope="module")
 def run(python: str, bot: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Yield a function that runs a program of that environment in the bot's folder, and returns its output."""
-    variables = make_environment(tmp_path_factory.mktemp("home")) | ENGLISH | {"YARUS_SERVER_IDLE_S": "600"}
+    variables = make_environment(tmp_path_factory.mktemp("home")) | ENGLISH | {"YARUS_SERVER_IDLE_TIMEOUT_S": "600"}
 
     def run(program: str, *words: str) -> str:
         command = [str(Path(python).with_name(program)), *words]

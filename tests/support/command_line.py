@@ -132,7 +132,11 @@ def make_environment(home: Path) -> dict[str, str]:
     No server of a home outlives the commands.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_", "PG"))}
-    home_variables = {"YARUS_HOME": str(home), "YARUS_SERVER_IDLE_S": "0", "PREFECT_HOME": str(home / "prefect-home")}
+    home_variables = {
+        "YARUS_HOME": str(home),
+        "YARUS_SERVER_IDLE_TIMEOUT_S": "0",
+        "PREFECT_HOME": str(home / "prefect-home"),
+    }
     return inherited | home_variables | {"HF_HUB_OFFLINE": "1"}
 
 

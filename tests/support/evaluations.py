@@ -28,6 +28,7 @@ from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import batches
+from yarus.tasks.models.endpoints import get_setting_prefix
 from yarus.tasks.steps import finish
 
 Document = dict[str, Any]
@@ -99,7 +100,7 @@ def make_role_variables(url: str, *names: str, **more: str) -> dict[str, str]:
     """Return variables that serve these roles from that server, with model names of its own for the call store."""
     server_name = url.removesuffix("/v1").rpartition("/")[2]
     return {
-        f"YARUS_{name.upper()}__{key}": text
+        f"{get_setting_prefix(name)}__{key}": text
         for name in names
         for key, text in {"BASE_URL": url, "MODEL": f"{name}-{server_name}", "CONCURRENCY": "16", **more}.items()
     }

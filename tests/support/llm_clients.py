@@ -29,7 +29,7 @@ def make_settings(**values: object) -> Settings:
 
 def make_chat_settings(url: str, **role: object) -> Settings:
     role = {"model": "asked", "api_key": SecretStr(KEY), "timeout_s": 60, **role}
-    return make_settings(**dict.fromkeys(("generator", "judge", "gate"), ModelRole(base_url=url, **role)))
+    return make_settings(**dict.fromkeys(("generator", "judge", "production_judge"), ModelRole(base_url=url, **role)))
 
 
 def make_call(number: int = 0, name: str = "faithfulness") -> Call:
@@ -53,7 +53,9 @@ MAX_TOKENS = 50
 def make_priced_settings(url: str, *, price: float = 1.0, budget: float | None = None, **role: object) -> Settings:
     settings = ModelRole(**({"base_url": url, "model": "asked", "timeout_s": 60, "max_tokens": MAX_TOKENS} | role))
     prices = {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
-    return make_settings(judge=settings, gate=settings, generator=settings, prices=prices, budget_usd=budget)
+    return make_settings(
+        judge=settings, production_judge=settings, generator=settings, prices=prices, budget_usd=budget
+    )
 
 
 def make_calls(tag: str, n: int) -> list[Call]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from yarus.tasks.config.former_names import find_former_names
 from yarus.tasks.config.language import locale_language
 
 if TYPE_CHECKING:
@@ -28,13 +29,31 @@ def get_language() -> str:
 
     It is read without the other settings: help must work even if one of them is wrong.
     """
-    variables = {name.upper(): value for name, value in os.environ.items()}
-    if not variables.get(LANGUAGE_VARIABLE) and Path(".env").is_file():
-        from dotenv import dotenv_values
-
-        variables |= {name.upper(): value or "" for name, value in dotenv_values(".env").items()}
-    language = variables.get(LANGUAGE_VARIABLE, "")
+    language = os.environ.get(LANGUAGE_VARIABLE) or _read_variables().get(LANGUAGE_VARIABLE, "")
     return language if language in ("ru", "en") else locale_language()
+
+
+def _read_variables() -> dict[str, str]:
+    """Return the variables of the environment and of `.env`; an empty one does not hide that of the file."""
+    variables = {name.upper(): value for name, value in os.environ.items() if value}
+    if not Path(".env").is_file():
+        return variables
+    from dotenv import dotenv_values
+
+    return {name.upper(): value for name, value in dotenv_values(".env").items() if value} | variables
+
+
+def warn_about_former_names() -> None:
+    """Print one line on stderr if settings have their former names; completions of the shell print nothing."""
+    renamed = sorted(find_former_names(_read_variables()))
+    if renamed and COMPLETION_VARIABLE not in os.environ:
+        from yarus.db.messages import Words
+
+        names = ", ".join(f"{former} → {present}" for former, present in renamed)
+        message = Words(
+            "yarus: renamed settings: {names}; the next release does not accept the former names", names=names
+        )
+        click.echo(translate(message), err=True)
 
 
 def translate(message: "str | Words | BaseException") -> str:

@@ -1,6 +1,6 @@
 """Texts of other people as Yarus shows them: with pseudonyms for personal data, or unchanged.
 
-The setting YARUS_MASK_SHOWN decides; without it, pseudonyms are used for the source `production`. Results and tables
+The setting YARUS_MASK_OUTPUT decides; without it, pseudonyms are used for the source `production`. Results and tables
 keep the original texts, and metrics are computed from them. Everything that goes into a page, a terminal, a document
 for programs, an export, an artifact or a message passes through this module first.
 """
@@ -36,9 +36,9 @@ def should_mask(source: str, *, unset: bool = False) -> bool:
 
     Args:
         source: name of the source.
-        unset: the answer for other sources than production if YARUS_MASK_SHOWN is not set.
+        unset: the answer for other sources than production if YARUS_MASK_OUTPUT is not set.
     """
-    setting = get_settings().mask_shown
+    setting = get_settings().mask_output
     return (unset or source == PRODUCTION) if setting is None else setting
 
 

@@ -166,7 +166,7 @@ def _read_failures(questions: list[QuestionRow], evaluations: list[RowMapping]) 
     measured = {
         row["question_id"]: float(row["failure"] is not None) for row in rows if row["status"] in MEASURED_STATUSES
     }
-    phrases = get_settings().refusals
+    phrases = get_settings().refusal_phrases
     return np.array([measured.get(row["question_id"], _user_failure(row, phrases)) for row in questions])
 
 

@@ -28,7 +28,7 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, ShowingCosts]:
         return {}
     scores, decisions, is_right = columns[:, is_kept]
     groups = list(compress(column_values(cases, "group"), is_kept))
-    price = {"wrong_shown": get_settings().cost_wrong_shown, "right_hidden": get_settings().cost_right_hidden}
+    price = {"wrong_shown": get_settings().cost_false_positive, "right_hidden": get_settings().cost_false_negative}
     cost_by_answer = decision_costs(is_right, decisions, **price)
     low, high = mean_interval(cost_by_answer, low=0.0, high=max(price.values()), groups=groups, seed=seed)
     is_shown = decisions == 1

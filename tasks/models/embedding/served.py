@@ -113,7 +113,9 @@ def open_http_embedder(
         raise InputError(
             "YARUS_EMBEDDER_SERVICE: QUERY and PASSAGE may not set {name!r}, which Yarus sends itself", name=reserved[0]
         )
-    mask_text = partial(mask, key=load_own_key(), language=settings.text_language) if settings.mask_calls else None
+    mask_text = (
+        partial(mask, key=load_own_key(), language=settings.text_language) if settings.mask_model_input else None
+    )
     check_access(service, "YARUS_EMBEDDER_SERVICE")
     if endpoint.address != _split_name(settings.embedder)[0]:
         service = service.model_copy(update=NO_ACCESS)

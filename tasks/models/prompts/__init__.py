@@ -95,7 +95,7 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
     repair = _read_own(language, "repair")
     repairs = _load_repairs(language)
     by_name = {name: Prompt(name, shape, _read_own(language, name), repairs[name]) for name, shape in SHAPES.items()}
-    for role, path in (("generator", settings.generator.prompt), ("gate", settings.gate.prompt)):
+    for role, path in (("generator", settings.generator.prompt), ("gate", settings.production_judge.prompt)):
         if path is not None:
             (name,) = (name for name, shape in SHAPES.items() if shape.role == role)
             by_name[name] = _load_user_prompt(path, name, repairs[name])

@@ -47,7 +47,7 @@ def score_facts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     if "reference" not in cases.column_names:
         return cases
     references: Texts = column_values(cases, "reference")
-    if effective_settings(run).mask_calls:  # no model got this personal data, so no answer can contain it
+    if effective_settings(run).mask_model_input:  # no model got this personal data, so no answer can contain it
         key, language = load_own_key(), effective_settings(run).language
         references = blank_pseudonyms(text and mask(text, key, language) for text in references)
     return set_columns(cases, fact_recall=facts.fact_recall(answers, references))

@@ -108,7 +108,7 @@ async def _judge_variants(
     if parameters.probes:
         language, answer = run.config.language, case["answer"]
         # Masking comes before the change: after it, names and phone numbers may not be recognised.
-        answer = mask(answer, load_own_key(), language) if configuration.mask_calls else answer
+        answer = mask(answer, load_own_key(), language) if configuration.mask_model_input else answer
         answers_by_change = {name: change(answer, language) for name, change in ANSWER_CHANGES.items()}
         other_replies.append(await model.ask(Call(prompts["generation"], case)))
         answers_by_change["own_model"] = other_replies[0].text.strip() or None

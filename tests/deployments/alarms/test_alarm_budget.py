@@ -11,19 +11,19 @@ from yarus.metrics.statistics.change_detection import expectation
 
 def test_changes_below_least_change_raise_no_alarm(history: NightHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HIT_RATE@1", "MRR", "NDCG@10"):
-        monkeypatch.setenv(f"YARUS_LEAST_CHANGE__{name}", "0.2")
+        monkeypatch.setenv(f"YARUS_MIN_CHANGE__{name}", "0.2")
     history.night(make_hit_flags(0.9))
     assert [history.night(make_hit_flags(0.8)) for _ in range(3)] == ["good"] * 3
     assert history.night(make_hit_flags(0.5)) == "regressed"
 
 
 def test_smaller_budget_requires_more_evidence(history: NightHistory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "0.001")
+    monkeypatch.setenv("YARUS_MAX_FALSE_ALARMS_PER_YEAR", "0.001")
     chance = np.random.default_rng(0)
     for _ in range(8):
         history.night(np.array(make_hit_flags(0.9)) ^ (chance.random(N_WATCHED) < 0.05))
     assert history.night(np.array(make_hit_flags(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "good"
-    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "10")
+    monkeypatch.setenv("YARUS_MAX_FALSE_ALARMS_PER_YEAR", "10")
     assert history.night(np.array(make_hit_flags(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "regressed"
 
 

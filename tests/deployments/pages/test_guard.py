@@ -33,7 +33,7 @@ def test_refusal_allows_names_of_this_machine(host: str) -> None:
     ],
 )
 def test_refusal_rejects_other_names(host: str | None) -> None:
-    assert "YARUS_SERVE_NAMES" in (refusal_reason(host, None, LOOPBACK_NAMES, "") or "")
+    assert "YARUS_SERVE_ALLOWED_HOSTS" in (refusal_reason(host, None, LOOPBACK_NAMES, "") or "")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_readable_env_file_with_keys_is_found(home: Path, tmp_path: Path) -> Non
     env.write_text("YARUS_LANGUAGE=en\n")
     env.chmod(0o644)
     assert len(list(examine_home())) == 1
-    env.write_text("YARUS_LANGUAGE=en\nYARUS_JUDGE__API_KEY=s3cret\nYARUS_GATE__API_KEY=\n")
+    env.write_text("YARUS_LANGUAGE=en\nYARUS_JUDGE__API_KEY=s3cret\nYARUS_PRODUCTION_JUDGE__API_KEY=\n")
     _, finding = examine_home()
     assert "holds YARUS_JUDGE__API_KEY" in finding.found
     assert "s3cret" not in str(finding)

@@ -8,11 +8,12 @@ from tests.support.evaluations import set_variables
 from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_completion, make_response, make_score_completion
 from yarus.deployments.upkeep.doctor import examine
 from yarus.deployments.upkeep.doctor_sources import Check
+from yarus.tasks.models.endpoints import get_setting_prefix
 
 
 def models(monkeypatch: pytest.MonkeyPatch, url: str, *roles: str) -> dict[str, Check]:
-    variables = {f"YARUS_{role.upper()}__BASE_URL": url for role in roles}
-    variables |= {f"YARUS_{role.upper()}__MODEL": f"small-{url[-4:]}" for role in roles}
+    variables = {f"{get_setting_prefix(role)}__BASE_URL": url for role in roles}
+    variables |= {f"{get_setting_prefix(role)}__MODEL": f"small-{url[-4:]}" for role in roles}
     set_variables(monkeypatch, {"YARUS_LANGUAGE": "en", **variables})
     return {check.what: check for check in examine() if check.what.startswith("model")}
 

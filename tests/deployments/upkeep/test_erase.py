@@ -277,7 +277,7 @@ def test_erase_removes_artifacts_of_prefect(
 def test_erase_removes_working_files_on_a_store(
     stored: dict[str, Document], own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("YARUS_WORK", "memory://of_erase")
+    monkeypatch.setenv("YARUS_WORK_DIR", "memory://of_erase")
     store = fsspec.filesystem("memory")
     for name in ("tier1-20260101-000000-dead", "tier1-20260101-000000-0000"):  # the second is of another source
         store.pipe(f"/of_erase/{name}/cases.parquet", MARK.encode())

@@ -214,13 +214,13 @@ def test_prune_completes_after_a_kill(
 def test_prune_removes_only_own_work_from_shared_folders(
     make: Make, own_engine: Engine, clean_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Remove work in our home and in the current YARUS_WORK, whatever that was when the work was left."""
+    """Remove work in our home and in the current YARUS_WORK_DIR, whatever that was when the work was left."""
     old, finished, unfinished = make("aaaa"), make("bbbb", days=1), make("cccc", "failed", days=1)
     shared, orphaned, strange = clean_home / "shared", "tier1-20200101-000000-eeee", "tier1-20200101-000000-ffff"
     for name in (old, finished, unfinished, strange):
         (shared / name).mkdir(parents=True)
     (clean_home / "work" / orphaned).mkdir()
-    monkeypatch.setenv("YARUS_WORK", str(shared))
+    monkeypatch.setenv("YARUS_WORK_DIR", str(shared))
     planned = plan_pruning(own_engine, older_than=LONG_AGO, everything=True)
     assert planned.folders == [old, finished, orphaned]
     assert prune(own_engine, planned, dry_run=False)["folders"] == 3
@@ -236,7 +236,7 @@ def test_prune_removes_work_on_a_store(
     for name in (old, finished, unfinished, strange):
         store.pipe(f"/of_prune/{name}/cases.parquet", b"cases")
     shutil.rmtree(clean_home / "work" / finished)
-    monkeypatch.setenv("YARUS_WORK", "memory://of_prune")
+    monkeypatch.setenv("YARUS_WORK_DIR", "memory://of_prune")
     planned = plan_pruning(own_engine, older_than=LONG_AGO, everything=True)
     assert planned.folders == [old, finished]
     prune(own_engine, planned, dry_run=False)

@@ -16,7 +16,12 @@ E5 = "intfloat/no-such-model"
 WRONG: dict[str, tuple[dict[str, str], str, int, str]] = {
     "a judge without a model": (NO_MODEL, "tier2", 2, "YARUS_JUDGE__MODEL"),
     "a judge without a model, at night": (NO_MODEL, "nightly", 2, "YARUS_JUDGE__MODEL"),
-    "a gate without a model": ({"YARUS_GATE__BASE_URL": "http://127.0.0.1:9/v1"}, "judge_pipeline", 2, "YARUS_GATE__"),
+    "a production judge without a model": (
+        {"YARUS_PRODUCTION_JUDGE__BASE_URL": "http://127.0.0.1:9/v1"},
+        "judge_pipeline",
+        2,
+        "YARUS_PRODUCTION_JUDGE__",
+    ),
     "a generator without a model": ({"YARUS_GENERATOR__BASE_URL": "http://x/v1"}, "tier3", 2, "YARUS_GENERATOR__"),
     "a budget without a price": (JUDGE | {"YARUS_BUDGET_USD": "1"}, "tier2", 2, "YARUS_PRICES has no price for 'm'"),
     "no folder of rubrics": ({"YARUS_RUBRICS": "/nowhere"}, "tier2", 2, "/nowhere: no such folder"),

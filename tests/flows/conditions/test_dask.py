@@ -132,7 +132,7 @@ def test_local_cluster_uses_object_store(
 ) -> None:
     import s3fs
 
-    places = {"YARUS_WORK": "s3://yarus/work", "YARUS_RESULTS": "s3://yarus/results"}
+    places = {"YARUS_WORK_DIR": "s3://yarus/work", "YARUS_RESULTS": "s3://yarus/results"}
     summary = yarus_alone(*make_arguments(source), "--runner", "dask", env=bucket | places).json  # own Prefect server
     assert summary["parquet"].startswith("s3://yarus/results/tier=tier2/")
     for name in QUALITY:

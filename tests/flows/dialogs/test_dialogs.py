@@ -255,7 +255,7 @@ def test_resumed_dialog_restarts_at_first_turn(
 def test_judge_reads_dialogs_without_personal_data(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_variables(monkeypatch, {"YARUS_MASK_CALLS": "true"})
+    set_variables(monkeypatch, {"YARUS_MASK_MODEL_INPUT": "true"})
     rows = [turn(1, 1, question="Я Олег Кузнецов, 8 (927) 123-45-67, когда пересдача?"), turn(1, 2)]
     _, second = read_rows(evaluate("tier3", source=load(tmp_path, "dialogs_masked", rows), sut=remembering.url))
     assert second["history_use"] is not None and "123-45-67" in list_contents(second["history"])[0]

@@ -1,4 +1,4 @@
-"""Check YARUS_MASK_CALLS against a model server that records everything: no name, number or address reaches it."""
+"""Check YARUS_MASK_MODEL_INPUT with a model server that records everything: no name, number or address reaches it."""
 
 import asyncio
 import json
@@ -54,7 +54,8 @@ def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMSe
     """Serve judge, generator and gate; calls to them are masked."""
     with FakeLLMServer(script=answer_steadily) as models:
         set_variables(
-            monkeypatch, make_role_variables(models.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"}
+            monkeypatch,
+            make_role_variables(models.url, "judge", "generator", "gate") | {"YARUS_MASK_MODEL_INPUT": "true"},
         )
         yield models
 

@@ -54,7 +54,7 @@ async def nights():
     whole = await night("tier3", "real_users", "ux")
     blind = await real_users(RealUsers(source="production", retriever="blind_retriever:nothing"))
     broken = await night("tier2", **json.loads(sys.argv[1]))
-    return whole, blind, broken, await night("tier3", YARUS_MASK_SHOWN="false")
+    return whole, blind, broken, await night("tier3", YARUS_MASK_OUTPUT="false")
 
 print(json.dumps(asyncio.run(nights())))
 """
@@ -157,7 +157,7 @@ def test_report_shows_pseudonyms_and_note(nights: Nights, at_home: Path, tmp_pat
     assert all(text in page for text in NOTE.values())
     ids = (nights.evaluations["real_users"], nights.evaluations["blind"])
     for setting, expected in (("", []), ("true", []), ("false", list(PLANTED))):
-        run_here("report", *ids, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting})
+        run_here("report", *ids, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_OUTPUT": setting})
         page = unpack_page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert 'data-pack="pair-' in page
         assert find_planted(page) == expected
@@ -186,11 +186,11 @@ COMMANDS_WITHOUT_TEXTS: dict[str, tuple[str, ...]] = {
 def test_command_shows_pseudonyms_unless_off(nights: Nights, at_home: Path, name: str) -> None:
     words, expected = COMMANDS[name]
     words = tuple(word.format(**nights.evaluations) for word in words)
-    masked, unmasked = (run_here(*words, env=nights.env | {"YARUS_MASK_SHOWN": setting}) for setting in ("", "false"))
+    masked, unmasked = (run_here(*words, env=nights.env | {"YARUS_MASK_OUTPUT": setting}) for setting in ("", "false"))
     assert (masked.code, unmasked.code) == (0, 0), masked.err
     assert find_planted(masked.out) == []
     assert set(find_planted(unmasked.out)) >= set(expected)
-    assert NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in unmasked.err
+    assert NOTE["ru"] in masked.err and "YARUS_MASK_OUTPUT" not in unmasked.err
     assert "viewpage.action?pageId=4" in masked.out or "viewpage.action?pageId=4" not in unmasked.out
 
 
@@ -203,7 +203,7 @@ def test_other_commands_print_no_personal_data(nights: Nights, at_home: Path, na
 def test_exports_have_pseudonyms_and_same_figures(nights: Nights, at_home: Path, tmp_path: Path) -> None:
     name = nights.evaluations["tier3"]
     for setting, expected in (("", []), ("false", list(PLANTED))):
-        env = nights.env | {"YARUS_MASK_SHOWN": setting}
+        env = nights.env | {"YARUS_MASK_OUTPUT": setting}
         for suffix in ("csv", "jsonl", "parquet"):
             run_here("export", name, "--to", str(tmp_path / f"{setting}cases.{suffix}"), env=env)
         texts_of = [(tmp_path / f"{setting}cases.{suffix}").read_text("utf-8-sig") for suffix in ("csv", "jsonl")]
@@ -221,7 +221,7 @@ def test_spreadsheets_and_gate_have_pseudonyms(nights: Nights, at_home: Path, tm
     sheet, junit = tmp_path / "a.xlsx", tmp_path / "gate.xml"
     for setting, expected in (("", []), ("false", [PHONE, NAME, MAIL])):
         words = ("dataset", "export-annotation", str(sheet), "--source", "production")
-        ran = run_here(*words, env=nights.env | {"YARUS_MASK_SHOWN": setting})
+        ran = run_here(*words, env=nights.env | {"YARUS_MASK_OUTPUT": setting})
         rows = openpyxl.load_workbook(sheet).active.iter_rows(values_only=True)
         people = [str(row[3:7]) for row in rows]  # the corpus columns are public
         assert find_planted("".join(people)) == expected

@@ -203,14 +203,14 @@ print(json.dumps(asyncio.run(use())))
 
 @pytest.mark.slow("prefect: flows of their own")
 def test_key_is_read_from_secret_block(yarus: CommandLine, home: Path, prefect_server: dict[str, str]) -> None:
-    keys = {"YARUS_JUDGE__API_KEY": "block:judge-key", "YARUS_GATE__API_KEY": "block:nobody"}
+    keys = {"YARUS_JUDGE__API_KEY": "block:judge-key", "YARUS_PRODUCTION_JUDGE__API_KEY": "block:nobody"}
     process = yarus.start(env=prefect_server | keys, script=BLOCKS)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     key, public, refused = json.loads(out)
     assert key == "s3cret-of-the-judge"
     assert "s3cret" not in public
-    assert "YARUS_GATE__API_KEY=block:nobody" in refused
+    assert "YARUS_PRODUCTION_JUDGE__API_KEY=block:nobody" in refused
     assert "Blocks" in refused
 
 

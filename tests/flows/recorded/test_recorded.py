@@ -255,7 +255,7 @@ def test_reasons_are_exported_without_personal_data(
     monkeypatch.chdir(tmp_path)
     leaks = {}
     for masked in ("false", "true"):
-        monkeypatch.setenv("YARUS_MASK_SHOWN", masked)
+        monkeypatch.setenv("YARUS_MASK_OUTPUT", masked)
         for form in ("otlp", "langfuse"):
             exported = cli_json("export", summary["evaluation_id"], "--to", form, "--overwrite")
             leaks[form, masked] = "345-67-89" in Path(exported["file"]).read_text(encoding="utf-8")

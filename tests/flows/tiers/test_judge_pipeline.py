@@ -104,7 +104,7 @@ def test_undecidable_cases_are_left_out(gate: FakeLLMServer, tmp_path: Path) -> 
 
 
 def test_silent_gate_is_an_error(gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YARUS_GATE__TIMEOUT_S", "0.3")
+    monkeypatch.setenv("YARUS_PRODUCTION_JUDGE__TIMEOUT_S", "0.3")
     gate.script = lambda number, request: (
         Action(b"", after_s=2) if "правило 1," in texts(request)["question"] else make_completion("да")
     )

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import run_here
 from yarus.db.errors import InputError
+from yarus.tasks.config.former_names import FORMER_SETTINGS, present_name
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.secrets import redact
 from yarus.tasks.config.services import prepare_headers
 from yarus.tasks.config.settings import RetrieverService, get_settings
+from yarus.tasks.evaluation.identity import measurement_settings
 
 SECRET = "s3cret"
 
@@ -26,17 +29,79 @@ def test_settings_read_nested_and_mapped_values(at_home: Path, monkeypatch: pyte
         "YARUS_JUDGE__RPM": "60",
         "YARUS_SOURCE_TABLES__CHUNK": "public.Passages",
         "YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION": "Text",
-        "YARUS_LEAST_CHANGE__HIT_RATE@1": "0.02",
+        "YARUS_MIN_CHANGE__HIT_RATE@1": "0.02",
         "YARUS_RESULTS": "s3://bucket/yarus",
         "YARUS_EMBEDDER": "",  # an empty variable counts as unset
     }.items():
         monkeypatch.setenv(name, value)
     configuration = get_settings()
-    assert (configuration.judge.model, configuration.judge.rpm, configuration.gate.model) == ("gpt", 60, None)
+    assert (configuration.judge.model, configuration.judge.rpm, configuration.production_judge.model) == (
+        "gpt",
+        60,
+        None,
+    )
     assert configuration.source_tables == {"chunk": "public.Passages"}
     assert configuration.source_columns == {"question_answer": {"question": "Text"}}
-    assert configuration.least_change == {"hit_rate@1": 0.02}
+    assert configuration.min_change == {"hit_rate@1": 0.02}
     assert (configuration.results_root, configuration.embedder) == ("s3://bucket/yarus", "lexical")
+
+
+FORMER_NAMES = {
+    "YARUS_WORK": ("s3://bucket/work", "work_dir"),
+    "YARUS_REFUSALS": ('["не знаю"]', "refusal_phrases"),
+    "YARUS_GATE__MODEL": ("strict", "production_judge"),
+    "YARUS_LEAST_CHANGE__MRR": ("0.25", "min_change"),
+    "YARUS_MASK_CALLS": ("true", "mask_model_input"),
+    "YARUS_MASK_SHOWN": ("true", "mask_output"),
+    "YARUS_SERVER_IDLE_S": ("7", "server_idle_timeout_s"),
+    "YARUS_FALSE_ALARMS_A_YEAR": ("2", "max_false_alarms_per_year"),
+    "YARUS_SERVE_NAMES": ("yarus.example", "serve_allowed_hosts"),
+    "YARUS_COST_WRONG_SHOWN": ("3", "cost_false_positive"),
+    "YARUS_COST_RIGHT_HIDDEN": ("4", "cost_false_negative"),
+}
+
+
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_former_settings_work_with_one_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    assert len(FORMER_NAMES) == len(FORMER_SETTINGS)
+    monkeypatch.chdir(tmp_path)
+    for name in ("YARUS_SERVER_IDLE_TIMEOUT_S", "YARUS_LANGUAGE"):
+        monkeypatch.delenv(name, raising=False)
+    if place == "file":
+        lines = [f"{name}={value}\n" for name, (value, _) in FORMER_NAMES.items()]
+        (tmp_path / ".env").write_text("".join(lines), encoding="utf-8")
+    else:
+        for name, (value, _) in FORMER_NAMES.items():
+            monkeypatch.setenv(name, value)
+    values = get_settings()
+    assert (values.work_dir, values.refusal_phrases) == ("s3://bucket/work", ["не знаю"])
+    assert (values.production_judge.model, values.min_change) == ("strict", {"mrr": 0.25})
+    assert (values.mask_model_input, values.mask_output, values.serve_allowed_hosts) == (True, True, "yarus.example")
+    assert (values.server_idle_timeout_s, values.max_false_alarms_per_year) == (7, 2)
+    assert (values.cost_false_positive, values.cost_false_negative) == (3, 4)
+    for language, words in (("en", "renamed settings: "), ("ru", "настройки переименованы: ")):
+        ran = run_here("judge", "--help", env={"YARUS_LANGUAGE": language})
+        assert (ran.err.count("\n"), words in ran.err, "YARUS_GATE" in ran.out) == (1, True, False)
+        for name in FORMER_NAMES:
+            assert f"{name} → {present_name(name)}" in ran.err
+
+
+@pytest.mark.parametrize("present_value", ["http://b/v1", "http://a/v1"])
+def test_present_and_former_settings_must_agree(monkeypatch: pytest.MonkeyPatch, present_value: str) -> None:
+    monkeypatch.setenv("YARUS_GATE__BASE_URL", "http://a/v1")
+    monkeypatch.setenv("YARUS_PRODUCTION_JUDGE__BASE_URL", present_value)
+    if present_value == "http://a/v1":
+        assert get_settings().get_role("gate").base_url == present_value
+        return
+    with pytest.raises(InputError, match=r"YARUS_GATE__BASE_URL was renamed YARUS_PRODUCTION_JUDGE__BASE_URL.*remove"):
+        get_settings()
+
+
+def test_stored_settings_keep_former_names(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = measurement_settings(get_settings().public())
+    assert {"refusals", "mask_calls", "gate.model"} - before.keys() == {"gate.model"}  # no model is set
+    monkeypatch.setenv("YARUS_PRODUCTION_JUDGE__MODEL", "strict")
+    assert measurement_settings(get_settings().public()) == before | {"gate.model": "strict"}
 
 
 def test_home_expands_the_user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,17 +158,17 @@ def test_environment_overrides_the_env_file(at_home: Path, tmp_path: Path, monke
         ("YARUS_JUDGE__TIMEOUT_S", "nan", ("YARUS_JUDGE__TIMEOUT_S", "a finite number")),
         ("YARUS_SOURCE_TIMEOUT_S", "1e308", ("YARUS_SOURCE_TIMEOUT_S", "or less")),
         ("YARUS_JUDGE__MAX_TOKENS", "1" + "0" * 12, ("YARUS_JUDGE__MAX_TOKENS", "1e+09 or less")),
-        ("YARUS_LEAST_CHANGE__MRR", "0", ("YARUS_LEAST_CHANGE__MRR", "expected more than 0")),
-        ("YARUS_LEAST_CHANGE__HIT_RATE@2", "0.1", ("YARUS_LEAST_CHANGE: 'hit_rate@2'; did you mean 'hit_rate@",)),
-        ("YARUS_FALSE_ALARMS_A_YEAR", "0", ("YARUS_FALSE_ALARMS_A_YEAR", "expected 0.001 or more")),
-        ("YARUS_FALSE_ALARMS_A_YEAR", "1e308", ("YARUS_FALSE_ALARMS_A_YEAR", "expected 1000 or less")),
+        ("YARUS_MIN_CHANGE__MRR", "0", ("YARUS_MIN_CHANGE__MRR", "expected more than 0")),
+        ("YARUS_MIN_CHANGE__HIT_RATE@2", "0.1", ("YARUS_MIN_CHANGE: 'hit_rate@2'; did you mean 'hit_rate@",)),
+        ("YARUS_MAX_FALSE_ALARMS_PER_YEAR", "0", ("YARUS_MAX_FALSE_ALARMS_PER_YEAR", "expected 0.001 or more")),
+        ("YARUS_MAX_FALSE_ALARMS_PER_YEAR", "1e308", ("YARUS_MAX_FALSE_ALARMS_PER_YEAR", "expected 1000 or less")),
         (
-            "YARUS_LEAST_CHANGE__MRR",
+            "YARUS_MIN_CHANGE__MRR",
             "5",
-            ("YARUS_LEAST_CHANGE__MRR: expected 1 or less", "given: 5", "a point is 0.01"),
+            ("YARUS_MIN_CHANGE__MRR: expected 1 or less", "given: 5", "a point is 0.01"),
         ),
-        ("YARUS_LEAST_CHANGE__AVG_BLEU", "1", ("headline metric in YARUS_LEAST_CHANGE: 'avg_bleu'",)),
-        ("YARUS_LEAST_CHANGE", "[1]", ("YARUS_LEAST_CHANGE: expected a JSON object",)),
+        ("YARUS_MIN_CHANGE__AVG_BLEU", "1", ("headline metric in YARUS_MIN_CHANGE: 'avg_bleu'",)),
+        ("YARUS_MIN_CHANGE", "[1]", ("YARUS_MIN_CHANGE: expected a JSON object",)),
         ("YARUS_JUDGE__CONCURRENCY", "1" + "0" * 30, ("YARUS_JUDGE__CONCURRENCY", "10000 or less")),
         *(
             (

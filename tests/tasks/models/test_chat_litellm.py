@@ -17,6 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from yarus.db.errors import ModelUnavailable
+from yarus.tasks.config.former_names import FORMER_SETTINGS
 from yarus.tasks.config.settings import ModelRole, Settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
@@ -76,7 +77,9 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def settings(url: str, **models: str) -> Settings:
     roles = {
-        name: ModelRole(base_url=url, model=models.get(name, name), api_key=SecretStr(KEY), concurrency=4)
+        FORMER_SETTINGS.get(name, name): ModelRole(
+            base_url=url, model=models.get(name, name), api_key=SecretStr(KEY), concurrency=4
+        )
         for name in MOCKS
     }
     return Settings(_env_file=None, **roles)

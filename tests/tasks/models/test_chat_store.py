@@ -39,7 +39,9 @@ MILLION = 1_000_000
 def settings(url: str, *, price: float | None = None, budget: float | None = None, **role: object) -> Settings:
     model_role = ModelRole(**({"base_url": url, "model": "asked", "timeout_s": 60} | role))
     prices = {} if price is None else {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
-    return make_settings(judge=model_role, gate=model_role, generator=model_role, prices=prices, budget_usd=budget)
+    return make_settings(
+        judge=model_role, production_judge=model_role, generator=model_role, prices=prices, budget_usd=budget
+    )
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ async def test_models_get_pseudonyms_if_configured(
 ) -> None:
     values = {"question": "я Иванов Иван Иванович, где?", "answer": "Пишите на a@b.ru.", "case_id": 7, "relevant": None}
     for setting in ("false", "true"):
-        set_variables(monkeypatch, make_role_variables(llm_server.url, "judge") | {"YARUS_MASK_CALLS": setting})
+        set_variables(monkeypatch, make_role_variables(llm_server.url, "judge") | {"YARUS_MASK_MODEL_INPUT": setting})
         llm_server.script = lambda number, request: make_score_completion(1.0)
         configuration = get_settings()
         call = Call(prompts(configuration)["answer_relevance"], values)

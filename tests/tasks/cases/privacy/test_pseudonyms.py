@@ -30,7 +30,7 @@ KEY = b"key"
 def test_setting_or_source_decides_about_pseudonyms(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, setting: str, masked: list[str]
 ) -> None:
-    monkeypatch.setenv("YARUS_MASK_SHOWN", setting)
+    monkeypatch.setenv("YARUS_MASK_OUTPUT", setting)
     assert [name for name in ("production", "mylog") if PHONE not in pseudonyms.mask_message(PHONE, name)] == masked
     assert pseudonyms.should_mask("mylog", unset=True) == (setting != "false")
 

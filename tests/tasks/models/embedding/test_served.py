@@ -132,7 +132,7 @@ def test_texts_are_masked_when_mask_calls_is_set(
     server: FakeLLMServer, at_home: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unmasked = make_question_embedder(server)
-    masked = get_embedder_pair(server.url, make_settings(server.url).model_copy(update={"mask_calls": True}))[0]
+    masked = get_embedder_pair(server.url, make_settings(server.url).model_copy(update={"mask_model_input": True}))[0]
     masked.encode(["Почта ivanov@example.ru, что с ней?"])
     assert "ivanov" not in str(server.requests)
     assert "Почта [" in list_embedded_texts(server)[0]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarus.db.errors import InputError
+from yarus.tasks.config.former_names import FORMER_SETTINGS
 from yarus.tasks.config.settings import ModelRole, Settings
 from yarus.tasks.models.prompts import PROMPTS_FOLDER, SHAPES, prompts
 
@@ -29,7 +30,7 @@ PROMPTS = {language: prompts(Settings(_env_file=None, language=language)) for la
 
 
 def load_prompts(role: str, path):
-    return prompts(Settings(_env_file=None, **{role: ModelRole(prompt=path)}))
+    return prompts(Settings(_env_file=None, **{FORMER_SETTINGS.get(role, role): ModelRole(prompt=path)}))
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in (PROMPTS_FOLDER / "ru").iterdir()))

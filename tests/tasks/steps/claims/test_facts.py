@@ -94,7 +94,7 @@ def test_score_facts_counts_shown_answers_of_the_gate(
 
 
 def test_score_facts_ignores_repeated_pseudonyms(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YARUS_MASK_CALLS", "true")
+    monkeypatch.setenv("YARUS_MASK_MODEL_INPUT", "true")
     row = score_answer(
         context="Звоните +7 927 123-45-67 до 18.",
         answer="Звоните [телефон 3fa2c1] до 19.",

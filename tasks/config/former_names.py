@@ -1,0 +1,41 @@
+"""Former names of settings, which still work in this release. Imports nothing: the help uses it."""
+
+from collections.abc import Iterator, Mapping
+
+FORMER_SETTINGS = {
+    "cost_right_hidden": "cost_false_negative",
+    "cost_wrong_shown": "cost_false_positive",
+    "false_alarms_a_year": "max_false_alarms_per_year",
+    "gate": "production_judge",
+    "least_change": "min_change",
+    "mask_calls": "mask_model_input",
+    "mask_shown": "mask_output",
+    "refusals": "refusal_phrases",
+    "serve_names": "serve_allowed_hosts",
+    "server_idle_s": "server_idle_timeout_s",
+    "work": "work_dir",
+}
+"""Former name -> present name. Evaluations store the former one, so that those of earlier releases stay comparable."""
+STORED_SETTINGS = {present: former for former, present in FORMER_SETTINGS.items()}
+
+
+def present_name(variable: str) -> str:
+    """Return the present name of a variable: YARUS_PRODUCTION_JUDGE__MODEL for YARUS_GATE__MODEL."""
+    setting, separator, part = variable.partition("__")
+    prefix, _, name = setting.partition("_")
+    present = FORMER_SETTINGS.get(name.lower())
+    return f"{prefix}_{present.upper()}{separator}{part}" if prefix == "YARUS" and present else variable
+
+
+def find_former_names(variables: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Yield the former names among variables that are not empty, each with the present name."""
+    for name, value in variables.items():
+        if value and (present := present_name(name)) != name:
+            yield name, present
+
+
+def rename_variables(variables: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the variables by their present names, which are in upper case like all given names."""
+    values = {name: value for name, value in variables.items() if present_name(name) == name}
+    former_values = {present: variables[name] for name, present in find_former_names(variables)}
+    return values | {name: value for name, value in former_values.items() if not values.get(name)}
