@@ -41,7 +41,7 @@ def run() -> Iterator[Row]:
     with prepare_source(chunks(), questions()) as variables:
         time_command(variables, *words)  # embeds the corpus
         base_s = time_command(variables, *words)
-        total_s = time_command(variables, *words, "--labels", "filled", "--pool", ",".join(pool_retrievers))
+        total_s = time_command(variables, *words, "--labels", "llm", "--pool", ",".join(pool_retrievers))
         pools = pq.read_table(read_newest_summary(variables)["parquet"], columns=["pooled"])["pooled"].to_pylist()
     calls = sum(needs_judgement(result) for pool in pools for result in pool)
     limit_s = calls * DELAY_S / CONCURRENCY

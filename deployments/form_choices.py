@@ -33,7 +33,7 @@ def read_form_choices() -> FormChoices:
         sources = list(dict.fromkeys([*names, SAMPLE]))
     choices = {
         "source": [*sources, *([PRODUCTION] if settings.source_url else [])],
-        "parallel": sources,
+        "parallel_source": sources,
         "cases": [case_set["name"] for case_set in list_frozen_sets()],
         "retriever": [*(name for name in RETRIEVERS if name.isalpha()), settings.retriever],
         "embedder": ["lexical", settings.embedder],

@@ -27,7 +27,7 @@ async def robustness(parameters: RobustnessParameters) -> Any:
     Returns:
         The probes, as `yarus robustness --json` prints them.
     """
-    settings = parameters.model_dump(mode="json")
+    settings = parameters.stored()
     with analyses.open_analysis(database(), "robustness", parameters.source, settings) as robustness_id:
         with share_sources(robustness_id):
             outcomes = [arm_outcome(arm, await evaluate_arm(arm)) for arm in number_evaluations(plan_arms(parameters))]

@@ -51,7 +51,7 @@ def confirmation_parameters(engine: Engine, row: RowMapping, verdict: LevelVerdi
     except (InputError, ResultsUnavailable) as error:
         log.warning("not asked again before the alarm: %s", error)
         return None
-    values = {"confirms": row["id"]}
+    values = {"recheck": row["id"]}
     unfinished = find_confirmation(engine, row, finished=False)
     if unfinished is not None:
         try:

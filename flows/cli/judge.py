@@ -87,7 +87,7 @@ def plan(metric: str | None, width: float, evaluation: str, as_json: bool) -> No
 
 @judge.command()
 @click.option("--evaluation", metavar="E", help="Evaluation whose answers are labelled; default: choose on the page.")
-@click.option("--results", is_flag=True, help="Label results of an evaluation with --labels filled.")
+@click.option("--results", is_flag=True, help="Label results of an evaluation with --labels llm.")
 @click.option("--metric", help="Judged mean to correct; default: choose on the page, or the first of --evaluation.")
 @click.option("--port", default=4281, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0: any free one.")
 @click.option(

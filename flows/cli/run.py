@@ -26,7 +26,7 @@ from yarus.flows.cli.framework.language import get_language, translate
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word that several evaluations share; repeatable.")
 @click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
 @click.option(
-    "--failed",
+    "--retry-failed",
     is_flag=False,
     flag_value="last",
     metavar="[EVALUATION]",
@@ -56,7 +56,7 @@ def run(
     \b
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
-    yarus run tier3 --source xquad_ru --failed
+    yarus run tier3 --source xquad_ru --retry-failed
     """
     from dataclasses import asdict
 

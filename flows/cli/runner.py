@@ -27,6 +27,7 @@ from yarus.flows.terminal.status_line import show_progress
 from yarus.tasks.cases.frozen_sets import find_frozen_set
 from yarus.tasks.config.connections import database, open_source
 from yarus.tasks.config.flow_parameters import FLOWS, NightlyParameters, RobustnessParameters, SweepParameters
+from yarus.tasks.config.former_names import FORMER_PARAMETERS, FORMER_VALUES
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.tiers import TIERS
@@ -64,7 +65,11 @@ def parse_parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str],
         raise InputError(
             "--resume uses the parameters that the evaluation was started with; leave out: {others}", others=other_names
         )
-    for name in values:
+    for name, value in values.items():
+        if name in FORMER_PARAMETERS:
+            raise InputError("'{old}' was renamed; use {new}", old=name, new=FORMER_PARAMETERS[name])
+        if present := FORMER_VALUES.get((name, str(value))):
+            raise InputError("'{old}' was renamed; use {new}", old=f"{name}={value}", new=f"{name}={present}")
         if name not in fields:
             raise unknown(Words("parameter of {tier}:", tier=tier), name, fields)
     try:

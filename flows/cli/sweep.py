@@ -56,7 +56,7 @@ def sweep(as_json: bool, level: int, **options: Any) -> None:
 
 @click.command()
 @source
-@click.option("--perturbations", "kinds", metavar="A,B", help=f"{KINDS_HELP}; default: all of the tiers.")
+@click.option("--perturbations", metavar="A,B", help=f"{KINDS_HELP}; default: all of the tiers.")
 @click.option("--tiers", metavar="A,B", help=TIERS_HELP)
 @limit
 @as_json

@@ -73,7 +73,7 @@ def list_roles(chosen: Parameters) -> set[RoleName]:
         required |= {"judge", "gate"} if chosen.exam else {"judge"}
     elif isinstance(chosen, JudgePipeline):
         required.add("gate")
-    elif isinstance(chosen, LLMLabelParameters) and chosen.labels == "filled":
+    elif isinstance(chosen, LLMLabelParameters) and chosen.labels == "llm":
         required.add("judge")
     return required
 

@@ -76,7 +76,7 @@ async def plan_calls(tier: str, parameters: Parameters) -> TierCallEstimate:
     run = EvaluationRun(
         f"{DRY_RUN_PREFIX}{secrets.token_hex(4)}", tier, parameters, resources=Resources.take_over_checked()
     )
-    if tier not in LOADERS or (isinstance(parameters, LLMLabelParameters) and parameters.labels != "filled"):
+    if tier not in LOADERS or (isinstance(parameters, LLMLabelParameters) and parameters.labels != "llm"):
         return TierCallEstimate(tier, None, {})
     make_folder(run.work)
     try:
@@ -105,10 +105,10 @@ def _count_calls(run: EvaluationRun, cases: pa.Table) -> CallCounts:
         local = run.config.sut == "local"  # in tier 2, the answers are recorded
         return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _count_judge_calls(run, rows)}
     if isinstance(parameters, JudgeQuality):
-        probes = (len(ANSWER_CHANGES) + 1) if parameters.probes else 0
+        probes = (len(ANSWER_CHANGES) + 1) if parameters.bias_probes else 0
         logged = sum(bool(row["answer"] and row["context"]) for row in rows)
         judging = Counter({"faithfulness": logged * (parameters.repeats + probes)})
-        judging += Counter({"generation": logged} if parameters.probes else {})
+        judging += Counter({"generation": logged} if parameters.bias_probes else {})
         return {role: judging + calls if role == "judge" else calls for role, calls in _count_exam(run, rows).items()}
     if isinstance(parameters, LLMLabelParameters):  # an upper bound: labels and overlaps are known only after retrieval
         return {"judge": {"relevance": len(rows) * parameters.k * len(run.config.pool or ())}}

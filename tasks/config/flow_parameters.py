@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from yarus.db.messages import Words
 from yarus.tasks.config.factors import DEFAULT_PROBED_TIERS, PERTURBATIONS_BY_TIER, PerturbationKind, ProbedTier
+from yarus.tasks.config.former_names import present_parameters
 from yarus.tasks.config.naming import EvaluationId
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.tiers import TIERS
@@ -136,9 +137,9 @@ class SweepParameters(Parameters):
 class RobustnessParameters(Parameters):
     """The same questions asked otherwise, or answered from bad contexts: does the system still find and answer well?"""
 
-    kinds: UniqueList[PerturbationKind] = Field(
+    perturbations: UniqueList[PerturbationKind] = Field(
         [*PERTURBATIONS_BY_TIER["tier1"]],
-        title="Kinds",
+        title="Perturbations",
         description="Ways of changing the questions (tiers 1 and 3) or the contexts (tier 2)",
         min_length=1,
     )
@@ -156,16 +157,17 @@ class RobustnessParameters(Parameters):
     @classmethod
     def _fill_defaults(cls, values: Any) -> Any:
         """If only kinds are given, add the tiers that support them; if only tiers are, all kinds that these support."""
+        values = present_parameters(values)
         if not isinstance(values, dict):
             return values
-        kinds, tiers = (_split_list(values.get(name)) for name in ("kinds", "tiers"))
+        kinds, tiers = (_split_list(values.get(name)) for name in ("perturbations", "tiers"))
         defaults: dict[str, list[str]] = {}
         if "tiers" not in values and isinstance(kinds, list):
             defaults["tiers"] = [
                 tier for tier, supported in PERTURBATIONS_BY_TIER.items() if any(kind in supported for kind in kinds)
             ]
-        elif "kinds" not in values and isinstance(tiers, list):
-            defaults["kinds"] = list(
+        elif "perturbations" not in values and isinstance(tiers, list):
+            defaults["perturbations"] = list(
                 dict.fromkeys(kind for tier in tiers for kind in PERTURBATIONS_BY_TIER.get(str(tier), ()))
             )
         return values | {name: names for name, names in defaults.items() if names}
@@ -174,7 +176,7 @@ class RobustnessParameters(Parameters):
     @classmethod
     def _check_combination(cls, tiers: list[str], info: ValidationInfo) -> list[str]:
         """Check that each kind is supported by a tier, and that each tier supports one of the kinds."""
-        kinds = info.data.get("kinds", ())
+        kinds = info.data.get("perturbations", ())
         for kind in kinds:
             if not any(kind in PERTURBATIONS_BY_TIER[tier] for tier in tiers):
                 names = " or ".join(tier for tier, supported in PERTURBATIONS_BY_TIER.items() if kind in supported)
@@ -194,7 +196,7 @@ class RobustnessParameters(Parameters):
 
     def kinds_of(self, tier: str) -> list[str]:
         """Return the kinds of this run that a tier supports."""
-        return [kind for kind in self.kinds if kind in PERTURBATIONS_BY_TIER[tier]]
+        return [kind for kind in self.perturbations if kind in PERTURBATIONS_BY_TIER[tier]]
 
 
 FLOWS: dict[str, type[Parameters]] = {

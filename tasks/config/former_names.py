@@ -1,6 +1,7 @@
-"""Former names of settings, which still work in this release. Imports nothing: the help uses it."""
+"""Former names of settings and parameters. Imports nothing heavy: the help uses it."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 FORMER_SETTINGS = {
     "cost_right_hidden": "cost_false_negative",
@@ -16,6 +17,20 @@ FORMER_SETTINGS = {
     "work": "work_dir",
 }
 """Former name -> present name. Evaluations store the former one, so that those of earlier releases stay comparable."""
+FORMER_PARAMETERS = {
+    "again": "repeat_of",
+    "confirms": "recheck",
+    "failed": "retry_failed",
+    "kinds": "perturbations",
+    "parallel": "parallel_source",
+    "probes": "bias_probes",
+    "twins": "merge_duplicates",
+}
+"""Former name of a parameter -> present name. Evaluations store the former one, too."""
+FORMER_VALUES = {("labels", "filled"): "llm"}
+"""Parameter and former value -> present value; likewise."""
+STORED_PARAMETERS = {present: former for former, present in FORMER_PARAMETERS.items()}
+STORED_VALUES = {(name, present): former for (name, former), present in FORMER_VALUES.items()}
 STORED_SETTINGS = {present: former for former, present in FORMER_SETTINGS.items()}
 
 
@@ -39,3 +54,19 @@ def rename_variables(variables: Mapping[str, str | None]) -> dict[str, str | Non
     values = {name: value for name, value in variables.items() if present_name(name) == name}
     former_values = {present: variables[name] for name, present in find_former_names(variables)}
     return values | {name: value for name, value in former_values.items() if not values.get(name)}
+
+
+def present_parameters(values: Any) -> Any:
+    """Return stored parameters by their present names; what is not a dictionary passes."""
+    if not isinstance(values, dict):
+        return values
+    return {FORMER_PARAMETERS.get(name, name): _replace(FORMER_VALUES, name, value) for name, value in values.items()}
+
+
+def stored_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters by the names that evaluations store."""
+    return {STORED_PARAMETERS.get(name, name): _replace(STORED_VALUES, name, value) for name, value in values.items()}
+
+
+def _replace(replacements: Mapping[tuple[str, str], str], name: str, value: Any) -> Any:
+    return replacements.get((name, value), value) if isinstance(value, str) else value

@@ -51,10 +51,10 @@ def _split_list(value: object) -> object:
 
 EvaluationId = Annotated[str, Field(min_length=1)]
 """Id of an evaluation, the beginning or end of an id, or a name."""
-FailedOf = Annotated[
+RetryFailed = Annotated[
     EvaluationId | None,
     Field(
-        title="Failed cases of",
+        title="Retry failed cases of",
         description="Id of an evaluation whose failed cases alone are evaluated again; 'last': of this tier and source",
         examples=["last"],
     ),

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from yarus.tasks.config.factors import ContextPerturbation, Perturbation
+from yarus.tasks.config.former_names import present_parameters, stored_parameters
 from yarus.tasks.config.forms import append_examples
-from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
+from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, RetryFailed
 
 ParameterValues = dict[str, Any]
 """Values of some parameters, by name."""
@@ -54,6 +55,16 @@ class Parameters(BaseModel):
         description="Id of an evaluation that did not finish; its own parameters are used",
         examples=["tier1-20261120-030000-4f2a"],
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, values: Any) -> Any:
+        """Read stored parameters, of evaluations and of Prefect's deployments, by their former names."""
+        return present_parameters(values)
+
+    def stored(self) -> ParameterValues:
+        """Return the parameters as evaluations store them: as JSON, by their former names."""
+        return stored_parameters(self.model_dump(mode="json"))
 
 
 class EmbeddingParameters(Parameters):
@@ -103,8 +114,10 @@ class RetrievalParameters(EmbeddingParameters):
         None, title="Retriever", description="Default: YARUS_RETRIEVER", examples=["dense", "fulltext", "hybrid"]
     )
     k: int = Field(10, title="Depth", description="Length of the rankings", ge=10, le=1_000, examples=[10, 100])
-    twins: bool = Field(
-        True, title="Twins", description="Chunks or pages that say the same count as one: a label on one is on all"
+    merge_duplicates: bool = Field(
+        True,
+        title="Merge duplicates",
+        description="Chunks or pages that say the same count as one: a label on one is on all",
     )
 
 
@@ -119,22 +132,22 @@ class PerturbationParameters(Parameters):
 class RecheckParameters(Parameters):
     """Parameters of tiers whose results vary between runs, because they call models or systems."""
 
-    confirms: EvaluationId | None = Field(
+    recheck: EvaluationId | None = Field(
         None,
-        title="Confirms",
+        title="Recheck",
         description="Id of an evaluation whose changed questions are asked again: does what changed persist?",
         examples=["tier2-20261120-030000-4f2a"],
     )
-    failed: FailedOf = None
+    retry_failed: RetryFailed = None
 
 
 class LLMLabelParameters(RetrievalParameters, RecheckParameters):
     """Parameters of tiers whose labels a judge may complete."""
 
-    labels: Literal["given", "filled"] = Field(
+    labels: Literal["given", "llm"] = Field(
         "given",
         title="Labels",
-        description="'filled': the judge grades the results that nobody has judged; people's labels correct it",
+        description="'llm': the judge grades the results that nobody has judged; people's labels correct it",
     )
     pool: str | None = Field(
         None,
@@ -167,9 +180,9 @@ class GenerationParameters(RecheckParameters):
         ge=100,
         examples=[3_000],
     )
-    again: EvaluationId | None = Field(
+    repeat_of: EvaluationId | None = Field(
         None,
-        title="Again",
+        title="Repeat of",
         description="Id of an evaluation to repeat with new model calls: the difference is noise",
         examples=["tier2-20261120-030000-4f2a"],
     )
@@ -264,7 +277,7 @@ class JudgeQuality(LoggedAnswerParameters):
         le=10,
         examples=[2, 5],
     )
-    probes: bool = Field(True, title="Bias probes", description="Also judge changed versions of every answer")
+    bias_probes: bool = Field(True, title="Bias probes", description="Also judge changed versions of every answer")
     exam: int = Field(
         60,
         title="Exam",
@@ -273,7 +286,7 @@ class JudgeQuality(LoggedAnswerParameters):
         le=10_000,
         examples=[60, 200],
     )
-    parallel: str | None = Field(
+    parallel_source: str | None = Field(
         None,
         title="Parallel source",
         description="A source with the same questions, by id, in another language: how far that moves the judge",

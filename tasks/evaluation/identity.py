@@ -166,7 +166,7 @@ def labelling_judge(parameters: LLMLabelParameters, language: str) -> JudgeIdent
             raise InputError(
                 "the judge {model!r} also re-ranks (YARUS_RERANKER, YARUS_RERANKER_MODEL): it would find right what "
                 "it has put first itself; name another with --judge-model or YARUS_JUDGE__MODEL, or leave out "
-                "--labels filled",
+                "--labels llm",
                 model=identity["model"],
             )
     return identity
@@ -250,7 +250,7 @@ def comparability(run: EvaluationRun, case_set_hash: str) -> ComparabilityParts:
         else {}
     )
     case_set = {"source": run.parameters.source, **sampling} if is_rolling(run) else {"sha256": case_set_hash}
-    if failed := getattr(run.parameters, "failed", None):  # its own key: failed cases are not a fair sample
+    if failed := getattr(run.parameters, "retry_failed", None):  # its own key: failed cases are not a fair sample
         case_set["failed_in"] = sampling["failed_in"] = failed
     labels = "annotation, else the log" if run.tier != "real_users" else "the log"
     return {

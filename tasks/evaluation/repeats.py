@@ -18,7 +18,7 @@ from yarus.tasks.evaluation.config import EvaluationConfig, stored_findings
 from yarus.tasks.evaluation.findings_schema import Persistence
 
 P = TypeVar("P", bound=Parameters)
-REPEAT_PARAMETERS = ("again", "anchor", "confirms")
+REPEAT_PARAMETERS = ("repeat_of", "anchor", "recheck")
 """Parameters that request a repeat; the keys that they set are in `yarus.db.journal.NON_LIVE_KEYS` as well."""
 NAMING = ("name", "tags")
 """Parameters that a repeat does not take over."""
@@ -41,28 +41,32 @@ def resolve_repeated_parameters(engine: Engine, parameters: P) -> tuple[P, RowMa
             parameter.
     """
     marks = list(_requested_marks(parameters))
-    failed = getattr(parameters, "failed", None)
+    failed = getattr(parameters, "retry_failed", None)
     if not marks:
         return (_parameters_of_failed(engine, parameters, failed) if failed else parameters), None
     if failed:
-        marks.append(("failed", failed))
+        marks.append(("retry_failed", failed))
     if len(marks) > 1:
         raise InputError(
-            "{marks} cannot be combined; use one of them", marks=" and ".join((f"--{mark}" for mark, _ in marks))
+            "{marks} cannot be combined; use one of them",
+            marks=" and ".join((f"--{_option(mark)}" for mark, _ in marks)),
         )
     mark, name = marks[0]
     row = _find_finished(engine, mark, name)
     if TIERS[row["tier"]].parameters is not type(parameters):
         raise InputError(
-            "--{mark} {name}: it is of {tier}: yarus run {tier} --{mark} {name}", mark=mark, name=name, tier=row["tier"]
+            "--{mark} {name}: it is of {tier}: yarus run {tier} --{mark} {name}",
+            mark=_option(mark),
+            name=name,
+            tier=row["tier"],
         )
     repeated = type(parameters).model_validate(row["parameters"])
     _require_equal(mark, parameters, repeated)
     changes: ParameterValues = {mark: row["id"], "resume": None, **{key: getattr(parameters, key) for key in NAMING}}
     if mark == "anchor":
-        changes |= {"reuse_answers": row["id"], "again": None}
-    if mark == "confirms":  # not in the history of the one or the other, nor with another exam
-        changes |= {"again": None, "anchor": None, "exam": 0}
+        changes |= {"reuse_answers": row["id"], "repeat_of": None}
+    if mark == "recheck":  # not in the history of the one or the other, nor with another exam
+        changes |= {"repeat_of": None, "anchor": None, "exam": 0}
     changes = {name: value for name, value in changes.items() if name in type(repeated).model_fields}
     return repeated.model_copy(update=changes), None if mark == "anchor" else row
 
@@ -81,14 +85,16 @@ def _parameters_of_failed(engine: Engine, parameters: P, failed: str) -> P:
     overrides = {name: value for name, field in fields.items() if (value := getattr(parameters, name)) != field.default}
     if row["tier"] != tier or overrides.get("source", row["source"]) != row["source"]:
         raise InputError(
-            "--failed {id}: it is of {tier} and {source!r}: yarus run {tier} --failed {id}",
+            "--retry-failed {id}: it is of {tier} and {source!r}: yarus run {tier} --retry-failed {id}",
             id=row["id"],
             tier=row["tier"],
             source=row["source"],
         )
     repeated = type(parameters).model_validate(row["parameters"])
     reset: ParameterValues = {**dict.fromkeys(("resume", *REPEAT_PARAMETERS, "name")), "exam": 0, "tags": []}
-    changes = {name: value for name, value in (reset | overrides | {"failed": row["id"]}).items() if name in fields}
+    changes = {
+        name: value for name, value in (reset | overrides | {"retry_failed": row["id"]}).items() if name in fields
+    }
     return repeated.model_copy(update=changes)
 
 
@@ -112,8 +118,8 @@ def anchor_evaluations(engine: Engine, parameters: NightlyParameters) -> Iterato
 
 def repeat_config(parameters: Parameters) -> EvaluationConfig:
     """Return the evaluations that it repeats, whose answers it judges, or that it is a part of."""
-    keys = {name: getattr(parameters, name, None) for name in ("again", "anchor")}
-    keys["part_of"] = getattr(parameters, "confirms", None) or getattr(parameters, "failed", None)
+    keys = {"again": getattr(parameters, "repeat_of", None), "anchor": getattr(parameters, "anchor", None)}
+    keys["part_of"] = getattr(parameters, "recheck", None) or getattr(parameters, "retry_failed", None)
     return EvaluationConfig(**{name: evaluation for name, evaluation in keys.items() if evaluation})
 
 
@@ -132,15 +138,19 @@ def _requested_marks(parameters: Parameters) -> Iterator[tuple[str, str]]:
     return ((mark, evaluation_id) for mark in REPEAT_PARAMETERS if (evaluation_id := getattr(parameters, mark, None)))
 
 
+def _option(parameter: str) -> str:
+    return parameter.replace("_", "-")
+
+
 def _find_finished(engine: Engine, mark: str, name: str) -> RowMapping:
     try:
         row = journal.find_evaluation(engine, name)
     except InputError as error:
-        raise InputError("--{mark} {name}: {error}", mark=mark, name=name, error=error) from None
+        raise InputError("--{mark} {name}: {error}", mark=_option(mark), name=name, error=error) from None
     if row["state"] != "completed" or row["parquet"] is None:
         raise InputError(
             "--{mark} {name}: {id} is {state}; name a completed evaluation that has its file",
-            mark=mark,
+            mark=_option(mark),
             name=name,
             id=row["id"],
             state=row["state"],
@@ -148,7 +158,7 @@ def _find_finished(engine: Engine, mark: str, name: str) -> RowMapping:
     if failed := row["parameters"].get("failed"):
         raise InputError(
             "--{mark} {name}: {id} covers only the failed cases of {failed}; use that one",
-            mark=mark,
+            mark=_option(mark),
             name=name,
             id=row["id"],
             failed=failed,
@@ -156,7 +166,7 @@ def _find_finished(engine: Engine, mark: str, name: str) -> RowMapping:
     if confirms := row["parameters"].get("confirms"):
         raise InputError(
             "--{mark} {name}: {id} only rechecks the changes of {confirms}; use that one",
-            mark=mark,
+            mark=_option(mark),
             name=name,
             id=row["id"],
             confirms=confirms,
@@ -172,10 +182,10 @@ def _require_equal(mark: str, parameters: Parameters, repeated: Parameters) -> N
             raise InputError(
                 "--{mark} takes the parameters of that evaluation, whose {name} is {theirs!r}; leave out --{option} "
                 "{value}",
-                mark=mark,
+                mark=_option(mark),
                 name=name,
                 theirs=getattr(repeated, name),
-                option=name.replace("_", "-"),
+                option=_option(name),
                 value=value,
             )
 
@@ -193,10 +203,12 @@ def _find_with_failures(engine: Engine, name: str, tier: str, source: str) -> Ro
     """Find the evaluation whose failed cases are meant; `last` is the newest of that tier and source."""
     row = _find_last(engine, tier, source) if name == "last" else journal.find_evaluation(engine, name)
     if row is None:
-        raise InputError("--failed: no finished evaluation of {tier} and {source!r} yet", tier=tier, source=source)
+        raise InputError(
+            "--retry-failed: no finished evaluation of {tier} and {source!r} yet", tier=tier, source=source
+        )
     if row["parquet"] is None:
         raise InputError(
-            "--failed {id}: it is {state} and has no cases; finish it first: yarus run {tier} --resume {id}",
+            "--retry-failed {id}: it is {state} and has no cases; finish it first: yarus run {tier} --resume {id}",
             id=row["id"],
             state=row["state"],
             tier=row["tier"],

@@ -191,7 +191,7 @@ def _resolve_config(
     config = EvaluationConfig(
         sut=sut,
         unit=unit if parameters.unit == "auto" else parameters.unit,
-        twins="one" if parameters.twins else "apart",
+        twins="one" if parameters.merge_duplicates else "apart",
         k=parameters.k,
         context_tokens=parameters.context_tokens,
     )

@@ -79,7 +79,7 @@ async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationR
             journal.resume_evaluation(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _journal_row(run, flow_run_id))
-        if confirms := getattr(run.parameters, "confirms", None):
+        if confirms := getattr(run.parameters, "recheck", None):
             share_budget(engine, run.id, confirms)
         advice = Words("continue with: yarus run {tier} --resume {id}", tier=tier, id=run.id)
         state, error = "cancelled", f"stopped; {advice}"  # default for ends that are not an Exception: Ctrl-C, SIGTERM
@@ -163,7 +163,7 @@ def _journal_row(run: EvaluationRun, flow_run_id: str | None) -> NewEvaluation:
         "source": run.parameters.source,
         "name": run.parameters.name,
         "tags": run.parameters.tags,
-        "parameters": run.parameters.model_dump(mode="json"),
+        "parameters": run.parameters.stored(),
         "settings": configuration.public(),
         "versions": _read_versions(),
         "sut_label": configuration.sut_label,

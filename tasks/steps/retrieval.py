@@ -113,7 +113,7 @@ def _load(run: EvaluationRun[Tier1]) -> EvaluationRun[Tier1]:
     config = EvaluationConfig(unit=unit) | _retrieval_config(run, cases)
     if own_notes:
         config |= EvaluationConfig(own_documents="left out")
-    if run.parameters.labels == "filled":
+    if run.parameters.labels == "llm":
         config |= _filling_config(run, source.language, config.retriever)
         cases = make_unlabelled_measurable(cases, [questions[number].get("answerable") for number in numbers])
     return save_loaded(
@@ -130,7 +130,7 @@ def _load_log(run: EvaluationRun[RealUsers]) -> EvaluationRun[RealUsers]:
     twins, twin_notes = find_twins(run, corpus, "page")
     cases, notes = logged_cases(source.name, [groups[number] for number in numbers], corpus, twins)
     config = EvaluationConfig(unit="page") | _retrieval_config(run, cases)
-    if run.parameters.labels == "filled":
+    if run.parameters.labels == "llm":
         config |= _filling_config(run, source.language, config.retriever)
         cases = make_unlabelled_measurable(cases, [groups[number][0].get("answerable") for number in numbers])
     return save_loaded(run, source, cases, corpus, notes + twin_notes, config, twins=twins)
@@ -198,7 +198,7 @@ def _filling_config(run: EvaluationRun[LLMLabelParameters], language: str, retri
 
 
 def _require_unchanged(run: EvaluationRun[F]) -> EvaluationRun[F]:
-    if run.parameters.labels != "filled":
+    if run.parameters.labels != "llm":
         return run
     return require_unchanged(run, EvaluationConfig(judge=labelling_judge(run.parameters, run.config.language)))
 
@@ -207,7 +207,7 @@ def _retrieval_config(run: EvaluationRun[RetrievalParameters], cases: pa.Table) 
     parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
     config = rerank_config(parameters) | EvaluationConfig(
         retriever=parameters.retriever or get_settings().retriever,
-        twins="one" if parameters.twins else "apart",
+        twins="one" if parameters.merge_duplicates else "apart",
         k=parameters.k,
         gain="linear" if graded else "binary",
     )

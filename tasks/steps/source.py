@@ -59,8 +59,8 @@ def parse_pool(parameters: RetrievalParameters) -> list[str]:
     """
     if not isinstance(parameters, LLMLabelParameters) or not parameters.pool:
         return []
-    if parameters.labels != "filled":
-        raise InputError("--pool says whose results a judge grades too: it needs --labels filled")
+    if parameters.labels != "llm":
+        raise InputError("--pool says whose results a judge grades too: it needs --labels llm")
     names = [name.strip() for name in parameters.pool.split(",")]
     for name in names:
         get_retriever_kind(name)
@@ -118,7 +118,7 @@ def read_source(
 
 def find_twins(run: EvaluationRun[RetrievalParameters], corpus: Corpus, unit: Unit) -> tuple[Duplicates, list[Note]]:
     """Return the duplicates in an evaluation, and a note on them; empty if duplicates count separately."""
-    twins = duplicate_representatives(corpus, unit) if run.parameters.twins else {}
+    twins = duplicate_representatives(corpus, unit) if run.parameters.merge_duplicates else {}
     n = len(twins) - len(set(twins.values()))
     return twins, [{"note": f"twin {unit}s", "n": n}] if n else []
 
@@ -131,14 +131,16 @@ def sample_numbers(run: EvaluationRun, ids: Iterable[str], strata: Iterable[str]
     Raises:
         InputError: nothing changed in it, or the source has none of the failed cases any more.
     """
-    if confirms := getattr(run.parameters, "confirms", None):
+    if confirms := getattr(run.parameters, "recheck", None):
         changed = changed_questions(database(), confirms)
         return [number for number, id_ in enumerate(ids) if f"{run.parameters.source}:{id_}" in changed]
-    if failed := getattr(run.parameters, "failed", None):
+    if failed := getattr(run.parameters, "retry_failed", None):
         failed_ids = failed_cases(journal.find_evaluation(database(), failed))
         numbers = [number for number, id_ in enumerate(ids) if f"{run.parameters.source}:{id_}" in failed_ids]
         if not numbers:
-            raise InputError("--failed {id}: the source has none of the cases that failed in it any more", id=failed)
+            raise InputError(
+                "--retry-failed {id}: the source has none of the cases that failed in it any more", id=failed
+            )
         return numbers
     return stratified_sample(list(ids), list(strata), run.parameters.limit, run.parameters.seed)
 
@@ -176,7 +178,7 @@ def sample_dialogs(run: EvaluationRun, questions: Sequence[QuestionRow], turns: 
     Raises:
         InputError: as `sample_questions`.
     """
-    if not any(getattr(run.parameters, mark, None) for mark in ("confirms", "failed")):
+    if not any(getattr(run.parameters, mark, None) for mark in ("recheck", "retry_failed")):
         return group_by_dialog(sample_whole_dialogs(questions, turns, run.parameters.limit, run.parameters.seed), turns)
     return group_by_dialog(with_earlier_turns(sample_questions(run, questions), turns), turns)
 

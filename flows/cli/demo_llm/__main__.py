@@ -19,7 +19,7 @@ QUESTIONS = Path(__file__).parent / "english.json"
 RUNS = (
     ("tier2", "--limit", "6"),
     ("tier3", "--limit", "6"),
-    ("judge", "--exam", "3", "--probes", "false"),  # about 150 calls
+    ("judge", "--exam", "3", "--bias-probes", "false"),  # about 150 calls
 )
 LIMITS = {"MODEL": MODEL, "MAX_TOKENS": "48", "CONCURRENCY": "8", "TIMEOUT_S": "300"}
 

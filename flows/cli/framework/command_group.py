@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from yarus.db.errors import InputError
+from yarus.tasks.config.former_names import FORMER_PARAMETERS
 
 RENAMED_COMMANDS = {
     "examine": "judge agreement",
@@ -17,6 +18,7 @@ RENAMED_COMMANDS = {
     "view": "serve --reports",
 }
 """Old command -> new command. If several match, the last one counts."""
+RENAMED_PARAMETER_OPTIONS = {f"--{old}": f"--{new.replace('_', '-')}" for old, new in FORMER_PARAMETERS.items()}
 RENAMED_OPTIONS = {
     "admin prune": {"--all": "--include-baselines", "--calls": "--replies"},
     "admin tag": {"--remove": "--untag"},
@@ -26,6 +28,7 @@ RENAMED_OPTIONS = {
     "judge agreement": {"--scored": "--other-scores"},
     "judge label": {"--between": "--suggest", "--relevance": "--results"},
     "robustness": {"--kinds": "--perturbations"},
+    **dict.fromkeys(("judge exam", "run"), RENAMED_PARAMETER_OPTIONS),
 }
 """Command -> its old options -> the new ones."""
 

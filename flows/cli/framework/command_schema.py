@@ -82,7 +82,7 @@ DOCUMENTS: dict[str, Any] = {
     "run": EvaluationSummary,
     "run nightly": NightDocument,
     "judge exam": EvaluationSummary,
-    "run TIER --failed": NoFailedCases,
+    "run TIER --retry-failed": NoFailedCases,
     "run TIER --dry-run": CallEstimates,
     "demo": NightDocument,
     "runs": list[ListedEvaluation],

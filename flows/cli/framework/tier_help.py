@@ -13,9 +13,9 @@ from yarus.tasks.config.texts.messages import translate_text
 
 OWN_COMMANDS = ("sweep", "robustness")
 """Flows that have their own commands."""
-EXPERT_PARAMETERS = {"seed", "runner", "confirms", "again", "anchor", "reuse_answers", "perturbation", "twins", "pool"}
+EXPERT_PARAMETERS = {"seed", "runner", "recheck", "repeat_of", "anchor", "reuse_answers", "perturbation", "pool"}
 EXPERT_PARAMETERS |= {"context_perturbation", "distance", "vectors", "rerank_depth", "logprobs", "context_tokens"}
-EXPERT_PARAMETERS |= {"probes", "parallel"}
+EXPERT_PARAMETERS |= {"bias_probes", "merge_duplicates", "parallel_source"}
 """Parameters that only --help-all shows."""
 WIDTH, COLUMN = 76, 16
 """Characters of a line, and of a tier's name in it."""

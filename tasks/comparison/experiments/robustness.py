@@ -91,7 +91,7 @@ def combine_outcomes(parameters: RobustnessParameters, outcomes: Sequence[Outcom
     return {
         "state": worst_state([outcome["state"] for outcome in outcomes]),
         "source": parameters.source,
-        "parameters": parameters.model_dump(mode="json"),
+        "parameters": parameters.stored(),
         "metrics": {tier: list(METRICS[tier]) for tier in parameters.tiers},
         "tiers": tiers,
         "places": places,

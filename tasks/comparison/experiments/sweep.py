@@ -173,7 +173,12 @@ def _judge_arms(parameters: SweepParameters) -> list[Arm]:
     """Return an arm per swept judge, on the logged answers, whose users gave their votes."""
     shared = parameters.model_dump(include=SHARED_PARAMETERS)
     return [
-        Arm(f"judge {model}", {"judge_model": model}, "judge", JudgeQuality(**shared, judge_model=model, probes=False))
+        Arm(
+            f"judge {model}",
+            {"judge_model": model},
+            "judge",
+            JudgeQuality(**shared, judge_model=model, bias_probes=False),
+        )
         for model in parameters.judges
     ]
 

@@ -179,7 +179,7 @@ def _has_status(cases: pa.Table, statuses: tuple[str, ...]) -> pa.ChunkedArray:
 def find(evaluated: MeasuredEvaluation) -> Mapping[str, Persistence | FailedAgain]:
     """See `Feature`."""
     run, cases = evaluated.run, evaluated.cases
-    confirms, repeats_failed = getattr(run.parameters, "confirms", None), getattr(run.parameters, "failed", None)
+    confirms, repeats_failed = getattr(run.parameters, "recheck", None), getattr(run.parameters, "retry_failed", None)
     documents: dict[str, Persistence | FailedAgain] = {}
     if confirms:
         documents["persistence"] = _measure_persistence(database(), confirms, run.id, cases)

@@ -201,7 +201,7 @@ def exam_identity(parameters: JudgeQuality, language: str) -> ExamIdentity:
         ),
         "gate": judge_identity(parameters, language, ["gate"], name="gate"),
     }
-    return identity | ({"parallel": parameters.parallel} if parameters.parallel else {})
+    return identity | ({"parallel": parameters.parallel_source} if parameters.parallel_source else {})
 
 
 def exam_period() -> int:
@@ -238,7 +238,7 @@ def add_exam(
     subjects = [_to_subject(chosen[number], corpus, pages, parameters.context_tokens) for number in sorted(numbers)]
     drawn_papers = _prepare_papers(parameters, subjects, questions, pages, language)
     by_question = {paper.subject.question_id: paper for paper in drawn_papers if paper.items}
-    in_parallel = _read_parallel(parameters, list(by_question), language) if parameters.parallel else {}
+    in_parallel = _read_parallel(parameters, list(by_question), language) if parameters.parallel_source else {}
     papers_by_case = [by_question.get(question["question_id"]) for question in chosen]
     states = zip(papers_by_case, column_values(cases, "status"), column_values(cases, "reason"), strict=True)
     new_states = [
@@ -283,13 +283,13 @@ def _prepare_papers(
 
 def _read_parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: str) -> dict[str, dict[str, str]]:
     """Return the same questions of the other source, with reference and context."""
-    source = open_source(str(parameters.parallel))
+    source = open_source(str(parameters.parallel_source))
     ids = set(question_ids)
     with snapshot(source) as connection:
         source = refresh_source(connection, source)
         if source.language == language:
             raise InputError(
-                "--parallel {source}: it is in {language} too; name one in another language",
+                "--parallel-source {source}: it is in {language} too; name one in another language",
                 source=source.name,
                 language=language,
             )

@@ -105,7 +105,7 @@ async def _judge_variants(
         return {}, []
     prompt, first, other_replies, parameters = prompts[METRIC], new_repeat_number(run.id), [], run.parameters
     calls = {f"{METRIC}#{number}": Call(prompt, case, repeat=first + number) for number in range(parameters.repeats)}
-    if parameters.probes:
+    if parameters.bias_probes:
         language, answer = run.config.language, case["answer"]
         # Masking comes before the change: after it, names and phone numbers may not be recognised.
         answer = mask(answer, load_own_key(), language) if configuration.mask_model_input else answer

@@ -294,7 +294,7 @@ def test_erase_removes_borrowed_exam_answers(clean_home: Path, own_engine: Engin
     ]  # fmt: skip
     rows[2] |= {"user_id": USER, "ground_truth_answer": f"{MARK} хранит ключ от нижнего подвала."}
     load(clean_home, "logged", rows)
-    judged = evaluate("judge", source="logged", probes=False)
+    judged = evaluate("judge", source="logged", bias_probes=False)
     borrowed = [row for row in read_rows(judged) if any(item["of"] == "2" for item in row["exam"] or ())]
     assert borrowed and USER not in {row["group"] for row in borrowed}
     erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)

@@ -37,7 +37,7 @@ def test_corpus_with_duplicates_scores_as_without(yarus: CommandLine, doubled: s
     """Compare with and without copies; counted separately, the copies that come first are misses."""
     yarus("load", "squad", str(xquad_ru), "--into", "xquad_single", "--json")
     single, merged = run(yarus, "xquad_single"), run(yarus, doubled)
-    separate = run(yarus, doubled, "--twins", "false")
+    separate = run(yarus, doubled, "--merge-duplicates", "false")
     assert {"note": "twin chunks", "n": 48} in merged["notes"]
     values = [[summary["metrics"][name]["value"] for name in COMPARED] for summary in (single, merged, separate)]
     assert values[0] == pytest.approx(values[1], rel=0, abs=1e-12)

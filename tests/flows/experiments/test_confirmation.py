@@ -67,7 +67,7 @@ class Nights:
         """Evaluate a night in which the first questions get `low`, and `again` when they are asked once more."""
         script: Any = self.judge.script
         script.low, self.then = low, again or low
-        options = {"again": self.evaluations[0]} if self.evaluations else {"source": self.source}
+        options = {"repeat_of": self.evaluations[0]} if self.evaluations else {"source": self.source}
         summary = evaluate("tier3", **options)
         row = journal.find_evaluation(self.engine, summary["evaluation_id"])
         resolved = {
@@ -193,9 +193,9 @@ def test_confirmation_is_outside_history_and_noise(nights: Nights, engine: Engin
 def test_unchanged_night_cannot_be_confirmed(nights: Nights, engine: Engine) -> None:
     same = nights.night([0.9] * LOST)
     with pytest.raises(InputError, match="no question changed since"):
-        evaluate("tier3", confirms=same["evaluation_id"])
-    with pytest.raises(InputError, match="--confirms tier3-nothing: no evaluation"):
-        resolve_repeated_parameters(engine, Tier3(confirms="tier3-nothing"))
+        evaluate("tier3", recheck=same["evaluation_id"])
+    with pytest.raises(InputError, match="--recheck tier3-nothing: no evaluation"):
+        resolve_repeated_parameters(engine, Tier3(recheck="tier3-nothing"))
 
 
 @pytest.mark.slow("breadth: more alarms that are confirmed or not")
@@ -210,7 +210,7 @@ def test_budget_is_shared_with_confirmation(
     (again,) = nights.confirming
     assert reserved_usd(engine, again["evaluation_id"]) > spent > 0
     monkeypatch.setenv("YARUS_BUDGET_USD", str(spent))
-    refused = evaluate("tier3", confirms=bad["evaluation_id"])
+    refused = evaluate("tier3", recheck=bad["evaluation_id"])
     assert refused["statuses"] == {"skipped_budget": LOST}
     assert refused["persistence"]["metrics"]["avg_e2e_score"] == {"n": LOST, "persisted": 0, "unmeasured": LOST}
     (text,) = persistence_sentences(refused["persistence"])
@@ -239,12 +239,12 @@ def test_custom_retriever_is_asked_again(
     down.write_text(str(LOST))
     bad = evaluate("tier1", **options)
     down.write_text(str(LOST - 10))
-    again = evaluate("tier1", confirms=bad["evaluation_id"])
+    again = evaluate("tier1", recheck=bad["evaluation_id"])
     assert again["persistence"]["since"] == good["evaluation_id"]
     assert again["persistence"]["metrics"]["mrr"] == {"n": LOST, "persisted": LOST - 10, "unmeasured": 0}
     row = journal.find_evaluation(engine, bad["evaluation_id"])
     fallen = LevelVerdict("regressed", good["evaluation_id"], [])
-    assert confirmation_parameters(engine, row, fallen) == Tier1(confirms=row["id"])
+    assert confirmation_parameters(engine, row, fallen) == Tier1(recheck=row["id"])
     row_of_own_retriever = {**row, "resolved": row["resolved"] | {"retriever": "dense"}}
     assert confirmation_parameters(engine, row_of_own_retriever, fallen) is None  # type: ignore[arg-type]
 
@@ -257,21 +257,21 @@ def test_unconfirmable_evaluation_is_refused(nights: Nights, engine: Engine) -> 
     for mark in ("confirms", "again"):
         with pytest.raises(InputError, match=f"{again} only rechecks the changes of {bad}; use that one"):
             resolve_repeated_parameters(engine, Tier3.model_validate({mark: again}))
-    with pytest.raises(InputError, match="--again and --confirms cannot be combined"):
-        resolve_repeated_parameters(engine, Tier3(confirms=bad, again=good))
+    with pytest.raises(InputError, match="--repeat-of and --recheck cannot be combined"):
+        resolve_repeated_parameters(engine, Tier3(recheck=bad, repeat_of=good))
     with pytest.raises(InputError, match="no evaluation of its comparability key was accepted before it"):
-        evaluate("tier3", confirms=good)
+        evaluate("tier3", recheck=good)
     with pytest.raises(ValidationError, match="at least 1 character"):
-        Tier3(confirms="")
+        Tier3(recheck="")
     Path(journal.find_evaluation(engine, good)["parquet"]).unlink()
     with pytest.raises(ResultsUnavailable, match=good):
-        evaluate("tier3", confirms=bad)
+        evaluate("tier3", recheck=bad)
 
 
 @pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_dry_run_refuses_like_the_run(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = nights.night([0.1] * LOST)["evaluation_id"]
-    assert asyncio.run(plan_calls("tier3", Tier3(confirms=bad))).cases == LOST
+    assert asyncio.run(plan_calls("tier3", Tier3(recheck=bad))).cases == LOST
     monkeypatch.setenv("YARUS_JUDGE__MODEL", "another")
     with pytest.raises(InputError, match="YARUS_JUDGE__MODEL"):
-        asyncio.run(plan_calls("tier3", Tier3(confirms=bad)))
+        asyncio.run(plan_calls("tier3", Tier3(recheck=bad)))

@@ -1,4 +1,4 @@
-"""Check `--failed`: only failed cases are evaluated again, outside the history."""
+"""Check `--retry-failed`: only failed cases are evaluated again, outside the history."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_only_failed_cases_are_asked_again(
     service.script = lambda _, request: make_response(500, "broken") if get_number(request) == 0 else answer(request)
     judge.script = answer_steadily
     n_asked, n_judged = len(service.requests), len(judge.requests)
-    again = evaluate("tier3", source=first["source"], failed="last")
+    again = evaluate("tier3", source=first["source"], retry_failed="last")
     assert sorted(get_number(request) for request in service.requests[n_asked:])[-3:] == [1, 2, MUTE]
     assert {get_number(request) for request in service.requests[n_asked:]} == {*DOWN, MUTE}
     assert {int(row["question_id"]) for row in read_rows(again)} == {*DOWN, MUTE}
@@ -66,18 +66,18 @@ def test_only_failed_cases_are_asked_again(
     # Once more: the case of that evaluation that still fails; then no case fails.
     service.script = lambda _, request: answer(request)
     n_bought = len(judge.requests)
-    last = evaluate("tier3", source=first["source"], failed="last")
+    last = evaluate("tier3", source=first["source"], retry_failed="last")
     assert last["failed_again"] == {"of": again["evaluation_id"], "n": 1, "asked": 1, "succeeded": 1}
     assert len(judge.requests) - n_bought <= 2  # one answer, by as many prompts
     with pytest.raises(NothingFailedError, match="no case failed"):
-        resolve_repeated_parameters(engine, Tier3(source=first["source"], failed="last"))
+        resolve_repeated_parameters(engine, Tier3(source=first["source"], retry_failed="last"))
     ids = [again["evaluation_id"], last["evaluation_id"]]
     _assert_outside_history(engine, first, ids)
     output = run_here("show", again["evaluation_id"]).out
     assert f"3 из 4 вопросов, которые не удались в {first['evaluation_id']}" in " ".join(output.split())
-    refusal = run_here("run", "tier3", "--source", first["source"], "--failed")
+    refusal = run_here("run", "tier3", "--source", first["source"], "--retry-failed")
     assert (refusal.code, "прогонять снова нечего" in refusal.out) == (0, True)
-    document = run_here("run", "tier3", "--source", first["source"], "--failed", "--json")
+    document = run_here("run", "tier3", "--source", first["source"], "--retry-failed", "--json")
     assert (document.code, document.json) == (0, {"failed_in": last["evaluation_id"], "failed": 0})
     with engine.connect() as connection:
         n_evaluations = connection.scalar(
@@ -111,15 +111,15 @@ def test_unsuitable_evaluation_is_refused(engine: Engine, at_home: Path, tmp_pat
                         statuses={"ok": 1, "sut_error": 1}, parameters={"source": source})  # fmt: skip
     bad = write_evaluation_with_cases(engine, tmp_path, source, {"mrr": [0.0, 0.0]}, night=1, statuses={"ok": 2})
     with pytest.raises(NothingFailedError):  # bad scores are results
-        resolve_repeated_parameters(engine, Tier1(failed=bad))
+        resolve_repeated_parameters(engine, Tier1(retry_failed=bad))
     for parameters, message in (
-        (Tier3(failed=broken), f"it is of tier1 and '{source}': yarus run tier1 --failed {broken}"),
-        (Tier1(failed=broken, source="other"), f"it is of tier1 and '{source}'"),
-        (Tier1(failed="last", source="nowhere"), "no finished evaluation of tier1 and 'nowhere' yet"),
-        (Tier1(failed=broken, confirms=bad), "--confirms and --failed cannot be combined"),
+        (Tier3(retry_failed=broken), f"it is of tier1 and '{source}': yarus run tier1 --retry-failed {broken}"),
+        (Tier1(retry_failed=broken, source="other"), f"it is of tier1 and '{source}'"),
+        (Tier1(retry_failed="last", source="nowhere"), "no finished evaluation of tier1 and 'nowhere' yet"),
+        (Tier1(retry_failed=broken, recheck=bad), "--recheck and --retry-failed cannot be combined"),
     ):
         with pytest.raises(InputError, match=message):
             resolve_repeated_parameters(engine, parameters)
-    repeat, _ = resolve_repeated_parameters(engine, Tier1(failed=broken, retriever="fulltext", name="снова"))
+    repeat, _ = resolve_repeated_parameters(engine, Tier1(retry_failed=broken, retriever="fulltext", name="снова"))
     assert (repeat.source, repeat.retriever, repeat.name, repeat.failed) == (source, "fulltext", "снова", broken)
-    assert_refused(run_here("run", "tier0", "--failed"), 2, ("failed",))
+    assert_refused(run_here("run", "tier0", "--retry-failed"), 2, ("retry_failed",))

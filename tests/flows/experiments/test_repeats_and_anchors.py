@@ -47,7 +47,7 @@ def test_repeat_asks_again_and_measures_noise(judge: FakeLLMServer, engine: Engi
     n_requests = len(judge.requests)
     evaluate("tier3", source=source, k=2)
     assert len(judge.requests) == n_requests  # bought once
-    again = evaluate("tier3", again=first["evaluation_id"])
+    again = evaluate("tier3", repeat_of=first["evaluation_id"])
     assert len(judge.requests) == 2 * n_requests
     assert again["comparability_key"] == first["comparability_key"]
     assert (again["system"]["again"], again["system"]["k"]) == (first["evaluation_id"], 2)
@@ -93,7 +93,7 @@ def test_gate_can_be_repeated(judge: FakeLLMServer, tmp_path: Path, monkeypatch:
         "judge_pipeline", source=load(tmp_path, "gate_again", [question(i, ground_truth_show=True) for i in range(12)])
     )
     assert first["state"] == "completed", (first["error"], first["statuses"])
-    again = evaluate("judge_pipeline", again=first["evaluation_id"])
+    again = evaluate("judge_pipeline", repeat_of=first["evaluation_id"])
     assert again["comparability_key"] == first["comparability_key"]
     assert (again["source"], len(judge.requests)) == ("gate_again", 24)
 
@@ -105,19 +105,19 @@ def test_unsuitable_repeat_is_refused(
     first = evaluate("tier3", source=source)
     name = first["evaluation_id"]
     for parameters, message in (
-        (Tier3(again=name, k=5), "whose k is 1; leave out --k 5"),
-        (Tier3(again=name, source="helpdesk"), "leave out --source helpdesk"),
-        (Tier2(again=name), f"it is of tier3: yarus run tier3 --again {name}"),
+        (Tier3(repeat_of=name, k=5), "whose k is 1; leave out --k 5"),
+        (Tier3(repeat_of=name, source="helpdesk"), "leave out --source helpdesk"),
+        (Tier2(repeat_of=name), f"it is of tier3: yarus run tier3 --repeat-of {name}"),
         (Tier2(anchor=name), f"it is of tier3: yarus run tier3 --anchor {name}"),
-        (Tier3(again="tier3-nothing"), "--again tier3-nothing: no evaluation"),
+        (Tier3(repeat_of="tier3-nothing"), "--repeat-of tier3-nothing: no evaluation"),
     ):
         with pytest.raises(InputError, match=message):
             resolve_repeated_parameters(engine, parameters)
-    same, repeated = resolve_repeated_parameters(engine, Tier3(again=name, source=source))
+    same, repeated = resolve_repeated_parameters(engine, Tier3(repeat_of=name, source=source))
     assert (same.source, same.again, repeated["id"]) == (source, name, name)
     monkeypatch.setenv("YARUS_RETRIEVER", "fulltext")
     with pytest.raises(InputError, match="started with YARUS_RETRIEVER='dense', but it is now 'fulltext'"):
-        evaluate("tier3", again=name)
+        evaluate("tier3", repeat_of=name)
 
 
 @pytest.mark.slow("prefect: two nights")

@@ -82,7 +82,7 @@ def find_leaks(llm_server: FakeLLMServer) -> list[str]:
     "tier, more",
     [
         ("tier2", {}),
-        ("judge", {"probes": True, "repeats": 2}),
+        ("judge", {"bias_probes": True, "repeats": 2}),
         ("tier3", {"perturbation": "lower"}),
         ("tier3", {"claims": True}),
         ("tier3", {"citations": True}),

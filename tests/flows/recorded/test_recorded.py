@@ -129,7 +129,7 @@ def test_unlabelled_traces_are_measured_without_references(judge: FakeLLMServer,
     assert all("Контекст" not in str(case["answer"]) for case in read_rows(second))
     assert {case["sut_tokens_in"] for case in read_rows(second)} == {turn["tokens_in"] for turn in turns}
     assert all(request["model"].startswith("judge") for request in judge.requests)
-    quality = evaluate("judge", source="recorded_no_labels", exam=0, probes=False)
+    quality = evaluate("judge", source="recorded_no_labels", exam=0, bias_probes=False)
     assert (quality["statuses"], quality["system"]["contexts"]) == ({"ok": 6}, "recorded")
     context = read_rows(quality)[0]["context"]
     assert context.count("\n\n") == 1  # of two passages
@@ -310,6 +310,6 @@ def test_cases_without_trace_are_not_exported(at_home: Path, tmp_path: Path, mon
         "otlp": (1, 2),
         "langfuse": (2, 1),
     }
-    local = evaluate("judge", source="sample", limit=2, exam=0, probes=False)
+    local = evaluate("judge", source="sample", limit=2, exam=0, bias_probes=False)
     with pytest.raises(InputError, match="no case has the id of a trace"):
         cli_json("export", local["evaluation_id"], "--to", "otlp")

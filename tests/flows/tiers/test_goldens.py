@@ -18,11 +18,11 @@ from tests.support.evaluations import evaluate
 GOLDENS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("goldens.json").read_text(encoding="utf-8"))
 VARIANTS: dict[str, dict[str, Any]] = {
     "tier0": {"texts": "questions", "distance": "euclidean"},
-    "tier1": {"retriever": "fulltext", "unit": "page", "k": 20, "perturbation": "typos", "twins": False},
+    "tier1": {"retriever": "fulltext", "unit": "page", "k": 20, "perturbation": "typos", "merge_duplicates": False},
     "tier2": {"claims": True, "repeats": 2, "context_perturbation": "distractors"},
     "tier3": {"retriever": "hybrid", "k": 5, "claims": True, "citations": True, "perturbation": "lower"},
     "real_users": {"retriever": "fulltext", "k": 20},
-    "judge": {"repeats": 3, "probes": False, "exam": 10},
+    "judge": {"repeats": 3, "bias_probes": False, "exam": 10},
     "judge_pipeline": {"repeats": 2},
     "ux": {"limit": 50},
 }

@@ -74,7 +74,7 @@ def test_random_judge_is_detected(judge: FakeLLMServer, tmp_path: Path, capsys: 
     dice = random.Random(7)
     judge.script = lambda number, request: make_score_completion(dice.randrange(5) / 4)
     source = load(tmp_path, "at_random", [question(i) for i in range(300)])
-    summary = evaluate("judge", source=source, probes=False)
+    summary = evaluate("judge", source=source, bias_probes=False)
     rows = read_rows(summary)
     first, second = ([round(4 * row[name]) for row in rows] for name in ("faithfulness", "faithfulness_again"))
     kappa = summary["metrics"]["weighted_kappa"]
@@ -94,7 +94,7 @@ def test_random_judge_is_detected(judge: FakeLLMServer, tmp_path: Path, capsys: 
 
 def test_steady_judge_is_above_chance(judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = load(tmp_path, "steadily", [question(i) for i in range(40)])
-    summary = evaluate("judge", source=source, probes=False)
+    summary = evaluate("judge", source=source, bias_probes=False)
     names = ("consistency_score", "consistency_score@0.125", "weighted_kappa", "mean_abs_difference", "error_rate")
     assert [get_value(summary, name) for name in names] == [1, 1, 1, 0, 0]
     assert get_value(summary, "consistency_score_expected") < 0.9
@@ -106,7 +106,7 @@ def test_steady_judge_is_above_chance(judge: FakeLLMServer, tmp_path: Path, caps
 
 def test_constant_judge_has_no_kappa(judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judge.script = lambda number, request: make_score_completion(1.0)
-    summary = evaluate("judge", source=load(tmp_path, "mild", [question(i) for i in range(10)]), probes=False)
+    summary = evaluate("judge", source=load(tmp_path, "mild", [question(i) for i in range(10)]), bias_probes=False)
     assert (get_value(summary, "consistency_score"), get_value(summary, "consistency_score_expected")) == (1, 1)
     assert get_value(summary, "weighted_kappa") is None
     assert "gives all answers the same score" in print_to_text(summary, capsys)
@@ -183,7 +183,7 @@ def test_unreadable_replies_are_counted(judge: FakeLLMServer, tmp_path: Path) ->
 
     judge.script = script
     summary = evaluate(
-        "judge", source=load(tmp_path, "unreadable", [question(i) for i in range(40)]), probes=False, exam=0
+        "judge", source=load(tmp_path, "unreadable", [question(i) for i in range(40)]), bias_probes=False, exam=0
     )
     assert (summary["state"], summary["statuses"]) == ("invalid", {"ok": 20, "parse_error": 20})
     assert get_value(summary, "avg_faithfulness") == pytest.approx(np.mean(np.arange(0, 40, 2) / 100))

@@ -29,7 +29,7 @@ Truth = dict[tuple[str, str], bool]
 """(question, answer) -> whether the answer is damaged for a prompt that reads these texts."""
 Judge = Callable[[str, bool], float]
 """(key of texts and answer, whether it is damaged) -> score."""
-FEW = {"source": "sample", "limit": 60, "exam": 60, "probes": False}
+FEW = {"source": "sample", "limit": 60, "exam": 60, "bias_probes": False}
 FEWER = FEW | {"limit": 20, "exam": 24}
 """Enough to detect useless judges, and for tests of the calls."""
 JUDGED = ("faithfulness", "answer_relevance", "answer_correctness", "e2e_score")
@@ -212,7 +212,7 @@ def test_few_cases_give_no_outcome(server: FakeLLMServer, tmp_path: Path, n: int
         if request["model"].startswith("gate")
         else make_score_completion(float("Вот ответ" not in str(request)))
     )
-    summary = evaluate("judge", source=source, probes=False)
+    summary = evaluate("judge", source=source, bias_probes=False)
     assert {prompt_exam["outcome"] for prompt_exam in summary.get("exam", {}).values()} <= {"few"}
     assert summary["metrics"]["avg_faithfulness"]["judge"] == "missing"
     assert get_value(summary, "exam_auc_faithfulness") is None or n

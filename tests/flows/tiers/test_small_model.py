@@ -19,7 +19,7 @@ from yarus.metrics.table import get_metric
 
 SOURCE = "small_model"
 RUNS = {
-    "judge": ("--limit", "1", "--exam", "1", "--probes", "false"),
+    "judge": ("--limit", "1", "--exam", "1", "--bias-probes", "false"),
     "tier2": ("--limit", "2"),
     "tier3": ("--limit", "1"),
 }

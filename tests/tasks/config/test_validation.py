@@ -24,24 +24,28 @@ REJECTED: list[tuple[str, dict[str, Any], str]] = [
     ("tier1", {"runner": "spark"}, "tier1: runner = 'spark': expected 'local' or 'dask'"),
     ("tier2", {"logprobs": "maybe"}, "tier2: logprobs = 'maybe': expected true or false"),
     ("nightly", {"resume": "x"}, "nightly: resume = 'x': it cannot be given here; leave it out"),
-    ("robustness", {"kinds": ""}, "robustness: kinds = []: expected at least 1; leave it out for the default"),
+    (
+        "robustness",
+        {"perturbations": ""},
+        "robustness: perturbations = []: expected at least 1; leave it out for the default",
+    ),
     ("robustness", {"tiers": ""}, "robustness: tiers = []: expected at least 1; leave it out for the default"),
     ("robustness", {"tiers": "tier4"}, "robustness: tiers = 'tier4': expected 'tier1', 'tier2' or 'tier3'"),
     (
         "robustness",
-        {"kinds": "injektion"},
-        "robustness: kinds = 'injektion': expected 'typos', 'yo', 'lower', 'layout', 'paraphrase', 'distractors', "
+        {"perturbations": "injektion"},
+        "robustness: perturbations = 'injektion': expected 'typos', 'yo', 'lower', 'layout', 'paraphrase', 'distractors', "
         "'gold_first', 'gold_middle', 'gold_last', 'gold_removed', 'counterfactual' or 'injection'; "
         "did you mean 'injection'?",
     ),
     (
         "robustness",
-        {"kinds": "typos,injection", "tiers": "tier1"},
+        {"perturbations": "typos,injection", "tiers": "tier1"},
         "robustness: tiers = 'tier1': none of them knows the kind 'injection', which is of tier2",
     ),
     (
         "robustness",
-        {"kinds": "injection", "tiers": "tier1,tier2"},
+        {"perturbations": "injection", "tiers": "tier1,tier2"},
         "robustness: tiers = 'tier1,tier2': tier1 knows none of the kinds; it has typos, yo, lower, layout, paraphrase",
     ),
     (

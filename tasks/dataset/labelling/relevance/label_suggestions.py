@@ -170,7 +170,7 @@ def _load_cases(row: RowMapping) -> dict[str, Case]:
     if not has_llm_labels(row) and any(note["note"].startswith("twin ") for note in config.notes):
         raise InputError(
             "evaluation {id}: its corpus has twins, whose labels count as one, which is known only of evaluations "
-            "with --labels filled, or --twins false",
+            "with --labels llm, or --merge-duplicates false",
             id=row["id"],
         )
     cases = result_files.read_results(row["parquet"], CASE_COLUMNS)

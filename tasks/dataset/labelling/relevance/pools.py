@@ -142,7 +142,7 @@ def load_pools(engine: Engine, evaluation: str) -> Pools:
     if not has_llm_labels(row):
         raise InputError(
             "evaluation {id} ({tier}, {state}) has no labels that a judge has filled up: run yarus run tier1 "
-            "--source {source} --labels filled, then label its results",
+            "--source {source} --labels llm, then label its results",
             id=row["id"],
             tier=row["tier"],
             state=row["state"],

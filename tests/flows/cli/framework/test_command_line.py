@@ -174,7 +174,7 @@ def test_help_all_lists_every_command_and_option() -> None:
     assert "--force" in run_here("compare", "--help-all", env=ENGLISH).out
     assert "--anchor" not in run_here("run", "tier3", "--help", env=ENGLISH).out
     assert "--anchor" in run_here("run", "tier3", "--help-all", env=ENGLISH).out
-    assert "--parallel" in run_here("judge", "exam", "--help-all", env=ENGLISH).out
+    assert "--parallel-source" in run_here("judge", "exam", "--help-all", env=ENGLISH).out
 
 
 def test_hidden_commands_and_options_are_completed(home: Path) -> None:

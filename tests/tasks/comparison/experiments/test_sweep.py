@@ -190,7 +190,9 @@ def test_reuse_rankings_shares_successes_within_a_key() -> None:
 
 
 def test_probe_arms_start_unchanged_and_skip_paraphrase() -> None:
-    planned = probe_arms(RobustnessParameters.model_validate({"kinds": "typos,paraphrase", "tiers": "tier1,tier3"}))
+    planned = probe_arms(
+        RobustnessParameters.model_validate({"perturbations": "typos,paraphrase", "tiers": "tier1,tier3"})
+    )
     assert [arm.name for arm in planned] == ["tier1: as it is", "tier1: typos", "tier3: as it is", "tier3: typos"]
 
 

@@ -85,7 +85,7 @@ def evaluate_source(source: str, night: str, tier: str = "tier1", **more: Any) -
     ("change", "tier", "more"),
     [
         (edited, "tier1", {}),
-        pytest.param(duplicated, "tier1", {"twins": False}, marks=BREADTH),
+        pytest.param(duplicated, "tier1", {"merge_duplicates": False}, marks=BREADTH),
         pytest.param(removed, "tier3", {"unit": "page"}, marks=BREADTH),
     ],
 )

@@ -121,7 +121,7 @@ def test_claims_need_two_calls_per_case_and_one_per_reference(judge: FakeLLMServ
     assert count_calls(judge) == {"claims": 9 + N, "support": N}  # one declined, and has no claims
     run(source)
     assert count_calls(judge) == {"claims": 9 + N, "support": N}
-    again = evaluate("tier3", again=first["evaluation_id"])
+    again = evaluate("tier3", repeat_of=first["evaluation_id"])
     assert count_calls(judge) == {"claims": 2 * 9 + N, "support": 2 * N}  # references are split once for all
     assert get_value(again, "avg_claim_precision") == 0.5
 

@@ -38,7 +38,7 @@ def test_question_is_unmeasured_when_judge_reply_is_invalid(tmp_path: Path, repl
             [question(i) for i in range(40)],
             make_passages(12),
         )
-        evaluated = evaluate("tier1", source=name, labels="filled", retriever="dense")
+        evaluated = evaluate("tier1", source=name, labels="llm", retriever="dense")
     (row,) = (row for row in read_rows(evaluated) if row["question_id"] == "7")
     assert row["status"] == "parse_error" and row[NAME] is None and row["mrr"] is None
     assert evaluated["metrics"][NAME]["n_scored"] == 39
@@ -52,7 +52,7 @@ def test_broken_replies_are_retried(tmp_path: Path) -> None:
         return reply_with_grade(number, request) if is_retry or number % 20 else make_completion("{")
 
     with serve_judge(reply_sometimes_broken):
-        result = evaluate("tier1", source=load_source(tmp_path, "filled_sometimes"), labels="filled", retriever="dense")
+        result = evaluate("tier1", source=load_source(tmp_path, "filled_sometimes"), labels="llm", retriever="dense")
     assert result["statuses"] == {"ok": 120}
 
 
@@ -72,7 +72,7 @@ def test_questions_without_usable_labels_are_judged(
     name = "filled_" + request.node.callspec.id.replace(" ", "_")
     with serve_judge():
         load(tmp_path, name, [question(i, confluence_url=None, **labels) for i in range(60)], make_passages(PAGES))
-        evaluated = evaluate("tier1", source=name, unit="chunk", labels="filled", retriever="dense")
+        evaluated = evaluate("tier1", source=name, unit="chunk", labels="llm", retriever="dense")
     assert evaluated["statuses"] == {"ok": 60}
     for row in read_rows(evaluated):
         graded = [result["label"] if result["label"] is not None else result["grade"] >= 2 for result in row["pooled"]]
@@ -85,7 +85,7 @@ def test_unanswerable_questions_stay_unmeasured(tmp_path: Path) -> None:
     with serve_judge():
         questions = [question(i, relevant_chunk_ids=[], confluence_url=None, answerable=bool(i % 4)) for i in range(40)]
         name = load(tmp_path, "filled_unanswerable", [question(40), *questions], make_passages(PAGES))
-        evaluated = evaluate("tier1", source=name, labels="filled", retriever="dense")
+        evaluated = evaluate("tier1", source=name, labels="llm", retriever="dense")
     assert evaluated["statuses"] == {"ok": 31, "unlabelled": 10}
 
 
@@ -104,7 +104,7 @@ def test_judge_must_not_be_the_reranker(
         load_source(tmp_path, "filled_reranked")
         monkeypatch.setenv(*setting)
         with pytest.raises(InputError, match="also re-ranks"):
-            evaluate("tier1", source="filled_reranked", labels="filled", judge_model="big-model")
+            evaluate("tier1", source="filled_reranked", labels="llm", judge_model="big-model")
         assert not server.requests
         assert evaluate("tier1", source="filled_reranked", judge_model="big-model")["state"] == "completed"
 
@@ -117,7 +117,7 @@ def test_reranked_pool_changes_comparability_key(
     (at_home / "reranker_of_filled.py").write_text("def by_length(question, texts): return map(len, texts)")
     with serve_judge():
         load_source(tmp_path, "filled_pool_reranked")
-        common: Document = {"source": "filled_pool_reranked", "labels": "filled", "retriever": "dense"}
+        common: Document = {"source": "filled_pool_reranked", "labels": "llm", "retriever": "dense"}
         results = [evaluate("tier1", **common, **more) for more in ({}, {"reranker": "reranker_of_filled:by_length"})]
     assert [result["system"].get("pool_reranked") for result in results] == [None, "reranker_of_filled:by_length@50"]
     assert len({result["comparability_key"] for result in results}) == 2
@@ -126,8 +126,8 @@ def test_reranked_pool_changes_comparability_key(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"pool": "fulltext"}, "--labels filled"),
-        ({"pool": "fulltexts", "labels": "filled"}, "did you mean 'fulltext'"),
+        ({"pool": "fulltext"}, "--labels llm"),
+        ({"pool": "fulltexts", "labels": "llm"}, "did you mean 'fulltext'"),
     ],
 )
 def test_invalid_pools_are_rejected(tmp_path: Path, more: Document, message: str) -> None:
@@ -138,7 +138,7 @@ def test_invalid_pools_are_rejected(tmp_path: Path, more: Document, message: str
 
 def test_labelling_rejects_evaluation_without_filled_labels(tmp_path: Path) -> None:
     evaluated = evaluate("tier1", source=load_source(tmp_path, "filled_not"))
-    with pytest.raises(InputError, match="--labels filled"):
+    with pytest.raises(InputError, match="--labels llm"):
         label_results(evaluated["evaluation_id"], 1)
 
 
@@ -156,7 +156,7 @@ def test_translations_are_judged_separately(tmp_path: Path) -> None:
     with serve_judge():
         questions = [question(i, relevant_chunk_ids=[], confluence_url=None) for i in range(40)]
         name = load(tmp_path, "filled_languages", questions, [*make_passages(PAGES), *english])
-        evaluated = evaluate("tier1", source=name, unit="chunk", labels="filled", retriever="dense", k=20)
+        evaluated = evaluate("tier1", source=name, unit="chunk", labels="llm", retriever="dense", k=20)
     graded = [[result["grade"] >= 2 for result in row["pooled"]] for row in read_rows(evaluated)]
     assert sum(map(sum, graded)) > len(graded)
     label_results(evaluated["evaluation_id"], 100)

@@ -45,14 +45,14 @@ def test_unlabelled_results_are_graded_once(tmp_path: Path) -> None:
     """The judge grades each pair once for all retrievers, and does not grade labelled results."""
     with serve_judge() as server:
         load_source(tmp_path, "filled_once")
-        first = evaluate("tier1", source="filled_once", labels="filled", retriever="dense")
+        first = evaluate("tier1", source="filled_once", labels="llm", retriever="dense")
         n_requests = len(server.requests)
         rows = read_rows(first)
         pairs = judged_pairs(rows)
         assert n_requests == len(pairs) > 0
-        repeated = evaluate("tier1", source="filled_once", labels="filled", retriever="dense")
+        repeated = evaluate("tier1", source="filled_once", labels="llm", retriever="dense")
         assert len(server.requests) == n_requests
-        second = evaluate("tier1", source="filled_once", labels="filled", retriever="fulltext", pool="dense")
+        second = evaluate("tier1", source="filled_once", labels="llm", retriever="fulltext", pool="dense")
         second_pairs = judged_pairs(read_rows(second))
         assert pairs <= second_pairs
         assert len(server.requests) == len(second_pairs)
@@ -73,8 +73,8 @@ def test_unlabelled_results_are_graded_once(tmp_path: Path) -> None:
 def test_retrievers_with_one_pool_are_comparable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with serve_judge():
         load_source(tmp_path, "filled_pool")
-        dense = evaluate("tier1", source="filled_pool", labels="filled", retriever="dense", pool="fulltext")
-        fulltext = evaluate("tier1", source="filled_pool", labels="filled", retriever="fulltext", pool="dense")
+        dense = evaluate("tier1", source="filled_pool", labels="llm", retriever="dense", pool="fulltext")
+        fulltext = evaluate("tier1", source="filled_pool", labels="llm", retriever="fulltext", pool="dense")
     assert dense["comparability_key"] == fulltext["comparability_key"]
     assert dense["system"]["pool"] == ["dense", "fulltext"]
     pools = [[{result["result"] for result in row["pooled"]} for row in read_rows(run)] for run in (dense, fulltext)]
@@ -88,9 +88,7 @@ def test_dry_run_counts_judge_calls(tmp_path: Path) -> None:
     """The plan is an upper bound: labels and overlaps are unknown before retrieval. Without filling, it is zero."""
     with serve_judge() as server:
         name = load_source(tmp_path, "filled_plan", n=20)
-        parameters = Tier1.model_validate(
-            {"source": name, "labels": "filled", "pool": "fulltext", "retriever": "dense"}
-        )
+        parameters = Tier1.model_validate({"source": name, "labels": "llm", "pool": "fulltext", "retriever": "dense"})
         planned = asyncio.run(plan_calls("tier1", parameters))
         assert not server.requests
     assert planned.roles["judge"].calls == 20 * 10 * 2
@@ -102,7 +100,7 @@ def test_perturbed_question_is_retrieved_by_the_whole_pool(tmp_path: Path) -> No
     """Otherwise two retrievers' pools with one comparability key would differ."""
     with serve_judge():
         load_source(tmp_path, "filled_layout", n=20)
-        common = {"source": "filled_layout", "labels": "filled", "perturbation": "layout"}
+        common = {"source": "filled_layout", "labels": "llm", "perturbation": "layout"}
         first = evaluate("tier1", **common, retriever="dense", pool="fulltext")
         second = evaluate("tier1", **common, retriever="fulltext", pool="dense")
     assert first["comparability_key"] == second["comparability_key"]
@@ -118,7 +116,7 @@ def test_filled_labels_need_people_for_grades_and_gates(tmp_path: Path, capsys: 
     policy.write_text("".join(rules), encoding="utf-8")
     with serve_judge():
         load_source(tmp_path, "filled_opinion")
-        run = evaluate("tier1", source="filled_opinion", labels="filled", retriever="dense")
+        run = evaluate("tier1", source="filled_opinion", labels="llm", retriever="dense")
     assert (run["metrics"][NAME]["judge"], run["metrics"][NAME]["grade"]) == ("filled", None)
     assert run["metrics"]["judged@10"]["judge"] is None
     rules = {rule["metric"]: rule for rule in gate(database(), run["evaluation_id"], read_gate_rules(policy))["rules"]}
@@ -141,7 +139,7 @@ def test_corrected_means_equal_people_when_all_is_judged(tmp_path: Path) -> None
     ):
         with serve_judge(script):
             load_source(tmp_path, name, n=60)
-            run = evaluate("tier1", source=name, labels="filled", retriever="fulltext")
+            run = evaluate("tier1", source=name, labels="llm", retriever="fulltext")
         label_results(run["evaluation_id"])
         metrics = read_summary(database(), run["evaluation_id"])["metrics"]
         rows = read_rows(run)
@@ -159,8 +157,8 @@ def test_judgements_are_reused_in_later_evaluations(tmp_path: Path) -> None:
     """Judgements match by text: people judge only new results of another retriever, and both means are corrected."""
     with serve_judge():
         load_source(tmp_path, "filled_next", n=80)
-        first = evaluate("tier1", source="filled_next", labels="filled", retriever="dense", pool="fulltext")
-        second = evaluate("tier1", source="filled_next", labels="filled", retriever="fulltext", pool="dense")
+        first = evaluate("tier1", source="filled_next", labels="llm", retriever="dense", pool="fulltext")
+        second = evaluate("tier1", source="filled_next", labels="llm", retriever="fulltext", pool="dense")
     first_session = label_results(first["evaluation_id"])
     assert first_session.next("anna") is None
     second_session = label_results(second["evaluation_id"], 0)
@@ -179,7 +177,7 @@ def test_judgements_are_reused_in_later_evaluations(tmp_path: Path) -> None:
 def test_session_skips_and_undoes_labels(tmp_path: Path) -> None:
     with serve_judge():
         load_source(tmp_path, "filled_back")
-        run = evaluate("tier1", source="filled_back", labels="filled", retriever="dense")
+        run = evaluate("tier1", source="filled_back", labels="llm", retriever="dense")
     session = RelevanceLabellingSession(database(), run["evaluation_id"])
     for _ in range(5):
         first = session.next("anna")
@@ -210,7 +208,7 @@ def test_session_skips_and_undoes_labels(tmp_path: Path) -> None:
 def test_log_labels_are_filled(tmp_path: Path) -> None:
     """In logs of real users, the page that the bot showed is a label; the judge grades other pages as a whole."""
     with serve_judge():
-        run = evaluate("real_users", source=load_source(tmp_path, "filled_log"), labels="filled", retriever="dense")
+        run = evaluate("real_users", source=load_source(tmp_path, "filled_log"), labels="llm", retriever="dense")
     assert run["metrics"][NAME]["judge"] == "filled"
     assert label_results(run["evaluation_id"], 400).progress("anna")["estimate"]["n_labels"] >= 30
     assert read_summary(database(), run["evaluation_id"])["strata"]["confirmed"][f"{NAME}_corrected"]["n_labels"] >= 30
@@ -220,6 +218,6 @@ def test_labelling_opens_results_when_labels_are_filled(tmp_path: Path, monkeypa
     """The last such evaluation is found even if many others came after it."""
     monkeypatch.setattr(answers, "MAX_EVALUATIONS", 0)
     with serve_judge():
-        run = evaluate("tier1", source=load_source(tmp_path, "filled_chosen", n=20), labels="filled")
+        run = evaluate("tier1", source=load_source(tmp_path, "filled_chosen", n=20), labels="llm")
     for opened in (open_session(database(), run["evaluation_id"], None), open_session(database(), "last", "relevance")):
         assert (opened.evaluation_id, opened.metric) == (run["evaluation_id"], "relevance")

@@ -55,7 +55,7 @@ def test_suggestions_exclude_judged_results(tmp_path: Path) -> None:
     with serve_judge():
         name = load_source(tmp_path, "between_people", n=40)
         a, b = (
-            evaluate("tier1", source=name, labels="filled", retriever=retriever, pool=pool)["evaluation_id"]
+            evaluate("tier1", source=name, labels="llm", retriever=retriever, pool=pool)["evaluation_id"]
             for retriever, pool in (("dense", "fulltext"), ("fulltext", "dense"))
         )
     before = suggest_labels(database(), a, b)
@@ -98,7 +98,7 @@ def test_suggestions_keep_zero_grades(tmp_path: Path) -> None:
     """A grade of 0 counts as a grade, even if the other evaluation has no filled labels."""
     with serve_judge(lambda number, request: make_score_completion(0)):
         name = load_source(tmp_path, "between_zero", n=10)
-        first = evaluate("tier1", source=name, labels="filled", retriever="dense", pool="fulltext")["evaluation_id"]
+        first = evaluate("tier1", source=name, labels="llm", retriever="dense", pool="fulltext")["evaluation_id"]
         second = evaluate("tier1", source=name, retriever="fulltext")["evaluation_id"]
     for pair in ((first, second), (second, first)):
         assert {result["grade"] for result in suggest_labels(database(), *pair)["results"]} == {0}
@@ -112,7 +112,7 @@ def test_suggestions_reject_duplicates_without_pools(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has twins"):
         suggest_labels(database(), unfilled, unfilled)
     with serve_judge():
-        filled = evaluate("tier1", source=name, unit="chunk", labels="filled")
+        filled = evaluate("tier1", source=name, unit="chunk", labels="llm")
     suggestions = suggest_labels(database(), filled["evaluation_id"], filled["evaluation_id"])
     assert suggestions["value_a"] == pytest.approx(filled["metrics"]["ndcg@10"]["value"])
 

@@ -20,7 +20,7 @@ N_RESULTS = 60
 @pytest.mark.slow("browser: sixty results by keys")
 def test_results_are_labelled_by_keys(at_home: Path, home: Path, tmp_path: Path) -> None:
     with serve_judge():
-        evaluated = evaluate("tier1", source=load_source(tmp_path, "label_results"), labels="filled", retriever="dense")
+        evaluated = evaluate("tier1", source=load_source(tmp_path, "label_results"), labels="llm", retriever="dense")
     process = subprocess.Popen(
         [sys.executable, "-m", "yarus", "judge", "label", "--results", "--port", "0"],
         env=make_environment(home), cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
