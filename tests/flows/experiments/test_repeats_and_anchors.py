@@ -66,6 +66,27 @@ def test_repeat_asks_again_and_measures_noise(judge: FakeLLMServer, engine: Engi
     assert history["noise"] == {"band": bands["avg_e2e_score"], "pairs": 1, "n": N}
 
 
+def test_evaluation_of_before_renaming_is_repeated(
+    judge: FakeLLMServer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Journal rows have the former names of parameters and settings, as in a home of before."""
+    source = load(tmp_path, "before", [question(i) for i in range(5)])
+    set_variables(monkeypatch, {"YARUS_REFUSALS": '["не знаю"]'})  # as in an older .env
+    first = evaluate("tier3", source=source, merge_duplicates=False)
+    row = journal.find_evaluation(engine, first["evaluation_id"])
+    assert (row["parameters"]["twins"], row["parameters"]["again"], row["settings"]["refusals"]) == (
+        False,
+        None,
+        ["не знаю"],
+    )
+    monkeypatch.delenv("YARUS_REFUSALS")
+    set_variables(monkeypatch, {"YARUS_REFUSAL_PHRASES": '["не знаю"]'})
+    second = evaluate("tier3", repeat_of=first["evaluation_id"])
+    assert second["comparability_key"] == first["comparability_key"]
+    assert (second["system"]["twins"], second["system"]["again"]) == ("apart", first["evaluation_id"])
+    assert "metrics" in compare(engine, first["evaluation_id"], second["evaluation_id"])
+
+
 @pytest.mark.slow("breadth: an anchor's evaluations")
 def test_anchor_shows_judge_drift(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "anchored", [question(i) for i in range(N)])

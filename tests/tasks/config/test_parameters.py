@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from yarus.tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.former_names import FORMER_PARAMETERS
 
 FIELDS = [(flow, name) for flow, model in FLOWS.items() for name in model.model_fields]
 
@@ -52,6 +53,22 @@ def test_numeric_field_has_a_range(flow: str, name: str) -> None:
     for kind in (schema, *schema.get("anyOf", ())):
         if kind.get("type") in ("integer", "number"):
             assert {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} & kind.keys()
+
+
+@pytest.mark.parametrize(
+    ("flow", "stored"),
+    [
+        ("tier1", {"twins": False, "labels": "filled", "confirms": "a", "failed": "b"}),
+        ("tier3", {"twins": False, "again": "a"}),
+        ("judge", {"probes": False, "parallel": "xquad_en"}),
+        ("robustness", {"kinds": ["typos"]}),
+    ],
+)
+def test_stored_parameters_keep_former_names(flow: str, stored: dict[str, Any]) -> None:
+    parameters = FLOWS[flow].model_validate(stored)
+    assert parameters.stored() | stored == parameters.stored()
+    assert FLOWS[flow].model_validate(parameters.stored()) == parameters
+    assert not parameters.stored().keys() & FORMER_PARAMETERS.values()
 
 
 @pytest.mark.parametrize("flow", FLOWS)

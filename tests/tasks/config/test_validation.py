@@ -34,8 +34,8 @@ REJECTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "robustness",
         {"perturbations": "injektion"},
-        "robustness: perturbations = 'injektion': expected 'typos', 'yo', 'lower', 'layout', 'paraphrase', 'distractors', "
-        "'gold_first', 'gold_middle', 'gold_last', 'gold_removed', 'counterfactual' or 'injection'; "
+        "robustness: perturbations = 'injektion': expected 'typos', 'yo', 'lower', 'layout', 'paraphrase', "
+        "'distractors', 'gold_first', 'gold_middle', 'gold_last', 'gold_removed', 'counterfactual' or 'injection'; "
         "did you mean 'injection'?",
     ),
     (

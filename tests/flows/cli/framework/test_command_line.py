@@ -26,6 +26,7 @@ from yarus.__main__ import cli
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.sources import find_loaded_source
 from yarus.flows.cli.framework.command_group import RENAMED_COMMANDS, RENAMED_OPTIONS
+from yarus.tasks.config.flow_parameters import FLOWS
 
 # Arguments, variables, exit code, and words that the message must have.
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] = {
@@ -218,7 +219,9 @@ def test_renamed_commands_exist() -> None:
 
 
 def find_options(command_line: str) -> list[str]:
-    """Return the options of a command."""
+    """Return the options of a command, with the parameters of all tiers for those that run one."""
+    if command_line in ("run", "judge exam"):
+        return [f"--{name.replace('_', '-')}" for parameters in FLOWS.values() for name in parameters.model_fields]
     command: click.Command = cli
     for word in command_line.split():
         assert isinstance(command, click.Group)
@@ -236,6 +239,13 @@ def test_old_option_is_refused_with_new_name(command: str, old: str, new: str) -
     for word in (old, f"{old}=x"):
         result = run_here(*command.split(), "x", word, "y", env=ENGLISH)
         assert_refused(result, 2, (f"'{old}' was renamed; use {new}\n",))
+
+
+@pytest.mark.parametrize(
+    ("pair", "new"), [("twins=false", "merge_duplicates"), ("labels=filled", "labels=llm"), ("kinds=typos", "perturb")]
+)
+def test_old_parameter_is_refused_with_new_name(pair: str, new: str) -> None:
+    assert_refused(run_here("run", "tier1", "--set", pair, env=ENGLISH), 2, ("was renamed; use", new))
 
 
 def test_serve_refuses_options_that_it_would_ignore() -> None:
