@@ -121,5 +121,5 @@ def test_unsuitable_evaluation_is_refused(engine: Engine, at_home: Path, tmp_pat
         with pytest.raises(InputError, match=message):
             resolve_repeated_parameters(engine, parameters)
     repeat, _ = resolve_repeated_parameters(engine, Tier1(retry_failed=broken, retriever="fulltext", name="снова"))
-    assert (repeat.source, repeat.retriever, repeat.name, repeat.failed) == (source, "fulltext", "снова", broken)
+    assert (repeat.source, repeat.retriever, repeat.name, repeat.retry_failed) == (source, "fulltext", "снова", broken)
     assert_refused(run_here("run", "tier0", "--retry-failed"), 2, ("retry_failed",))

@@ -135,7 +135,7 @@ def test_unsuitable_repeat_is_refused(
         with pytest.raises(InputError, match=message):
             resolve_repeated_parameters(engine, parameters)
     same, repeated = resolve_repeated_parameters(engine, Tier3(repeat_of=name, source=source))
-    assert (same.source, same.again, repeated["id"]) == (source, name, name)
+    assert (same.source, same.repeat_of, repeated["id"]) == (source, name, name)
     monkeypatch.setenv("YARUS_RETRIEVER", "fulltext")
     with pytest.raises(InputError, match="started with YARUS_RETRIEVER='dense', but it is now 'fulltext'"):
         evaluate("tier3", repeat_of=name)
