@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_or
 
 from pydantic import BaseModel
 
+from yarus.flows.cli.former_keys import FORMER_KEYS
 from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.cases.table import CASE_COLUMNS
 from yarus.tasks.evaluation.config import DumpedAs
@@ -23,6 +24,9 @@ With `--json` a command prints one JSON document on stdout, and nothing else the
 rounded, moments are ISO 8601 (of `runs` with a space between date and time), and what is not known or not measured is `null`. A key marked *optional* is left out where it does not
 apply; all others are always there. This page is made of the types of the documents (`python docs/generate.py`), and tests hold real
 output against them.
+
+If a key has a former name, it is printed beside the new one, with the same value, in this release only. Documents that Python functions
+return have only the new names.
 
 `show` prints the document of `run` without `gate`; `run sweep` and `run robustness` print those of `sweep` and `robustness`.
 """
@@ -66,7 +70,9 @@ def _section(kind: type) -> str:
             continue
         optional = is_model or get_origin(hint) is NotRequired or name in getattr(kind, "__optional_keys__", ())
         words = _words(hint).removesuffix(" or null") if is_model else _words(hint)
-        rows.append(f"| `{name}`{' *optional*' if optional else ''} | {words} | {_cell(meanings.get(name, ''))} |")
+        former = f" (formerly `{FORMER_KEYS[name]}`)" if name in FORMER_KEYS else ""
+        label = f"`{name}`{former}{' *optional*' if optional else ''}"
+        rows.append(f"| {label} | {words} | {_cell(meanings.get(name, ''))} |")
     table = "\n".join(["| Key | Type | |", "| --- | --- | --- |", *rows])
     return f"## {kind.__name__}\n\n{' '.join((inspect.getdoc(kind) or '').split())}\n\n{table}"
 

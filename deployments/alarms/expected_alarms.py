@@ -29,27 +29,31 @@ class ExpectedOfMetric(TypedDict):
     cases: int
     nights: int
     """Nights since the accepted evaluation, from which the noise is estimated."""
-    least_change: float
+    min_change: float
     """Smallest loss that raises an alarm, in the metric's unit."""
-    night_by_itself: float | None
+    night_noise_sd: float | None
     """Standard deviation of the noise of one night; null with a single night."""
-    false_alarms_a_year: float | None
+    false_alarms_per_year: float | None
     """Mean over ten simulated years of such nights."""
-    nights_to_notice_5_points: float | None
-    """Median over simulations; null above 60 nights, or with a single night."""
-    nights_to_notice_2_points: float | None
-    nights_to_notice_a_fifth_of_a_point_a_night: float | None
+    detection_delay_5_points: float | None
+    """Nights until a sudden loss of 5 points raises an alarm: median over simulations; null above 60 nights, or with a
+    single night."""
+    detection_delay_2_points: float | None
+    """The same for a loss of 2 points."""
+    detection_delay_drift: float | None
+    """The same for a gradual loss of 0.2 points per night."""
 
 
 class AlarmBudget(TypedDict):
     """Budget of false alarms, and the losses that alarms detect with it."""
 
     source: str
-    false_alarms_a_year: float
+    false_alarms_per_year: float
     """Budget of all tiers together."""
-    looks_a_year: float
+    checks_per_year: float
+    """Number of values that alarms check in a year."""
     tiers: list[ExpectedOfMetric]
-    unwatched: list[str]
+    unmonitored_evaluations: list[str]
     """Newest evaluations of tiers without an accepted level, or without measured values."""
 
 
@@ -77,10 +81,10 @@ def alarm_budget(engine: Engine, source: str | None) -> AlarmBudget:
     budget = get_settings().max_false_alarms_per_year
     return {
         "source": name,
-        "false_alarms_a_year": budget,
-        "looks_a_year": looks * budget,
+        "false_alarms_per_year": budget,
+        "checks_per_year": looks * budget,
         "tiers": [expectation for expectation in expected.values() if expectation],
-        "unwatched": [name for name, expectation in expected.items() if expectation is None],
+        "unmonitored_evaluations": [name for name, expectation in expected.items() if expectation is None],
     }
 
 
@@ -116,10 +120,10 @@ def _expect_of_tier(engine: Engine, row: RowMapping, looks: float) -> ExpectedOf
         "evaluation_id": row["id"],
         "cases": nights[-1].total,
         "nights": len(nights),
-        "least_change": level.least,
-        "night_by_itself": model.spread**0.5 if has_noise else None,
-        "false_alarms_a_year": expected_false_alarms(model) if has_noise else None,
-        "nights_to_notice_5_points": detection_delay(model, 5 * point) if has_noise else None,
-        "nights_to_notice_2_points": detection_delay(model, 2 * point) if has_noise else None,
-        "nights_to_notice_a_fifth_of_a_point_a_night": detection_delay(model, a_night=point / 5) if has_noise else None,
+        "min_change": level.least,
+        "night_noise_sd": model.spread**0.5 if has_noise else None,
+        "false_alarms_per_year": expected_false_alarms(model) if has_noise else None,
+        "detection_delay_5_points": detection_delay(model, 5 * point) if has_noise else None,
+        "detection_delay_2_points": detection_delay(model, 2 * point) if has_noise else None,
+        "detection_delay_drift": detection_delay(model, a_night=point / 5) if has_noise else None,
     }

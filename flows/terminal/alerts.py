@@ -13,17 +13,17 @@ def print_budget(budget: AlarmBudget, language: str) -> None:
     """Print the document of `yarus.deployments.alarms.expected_alarms.alarm_budget`."""
     words = texts("alarm_budget", language)
     console = make_console()
-    totals = {"source": budget["source"], "alarms": budget["false_alarms_a_year"], "looks": budget["looks_a_year"]}
+    totals = {"source": budget["source"], "alarms": budget["false_alarms_per_year"], "looks": budget["checks_per_year"]}
     console.print(escape(words["title"].format(**totals)), soft_wrap=True)
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for name in ("tier", "cases", "nights", "noise", "false", "at once", "less", "slowly"):
         table.add_column(words[name], justify="left" if name == "tier" else "right", no_wrap=name == "tier")
     for tier in budget["tiers"]:
-        noise, false = tier["night_by_itself"], tier["false_alarms_a_year"]
+        noise, false = tier["night_noise_sd"], tier["false_alarms_per_year"]
         delays = [
-            tier["nights_to_notice_5_points"],
-            tier["nights_to_notice_2_points"],
-            tier["nights_to_notice_a_fifth_of_a_point_a_night"],
+            tier["detection_delay_5_points"],
+            tier["detection_delay_2_points"],
+            tier["detection_delay_drift"],
         ]
         no_delay = "—" if noise is None else f"> {MAX_DELAY}"
         table.add_row(
@@ -35,8 +35,8 @@ def print_budget(budget: AlarmBudget, language: str) -> None:
             *(no_delay if delay is None else f"{delay:g}" for delay in delays),
         )
     console.print(table)
-    for name in budget["unwatched"]:
+    for name in budget["unmonitored_evaluations"]:
         console.print(escape(words["unwatched"].format(id=name)), soft_wrap=True)
     for sentence in ("meaning", "one night"):
-        if sentence == "meaning" or any(tier["night_by_itself"] is None for tier in budget["tiers"]):
+        if sentence == "meaning" or any(tier["night_noise_sd"] is None for tier in budget["tiers"]):
             console.print(escape(words[sentence]), soft_wrap=True, style="dim")

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 import pytest
@@ -14,9 +14,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import evaluate
 from yarus.__main__ import cli
+from yarus.flows.cli import format_json
+from yarus.flows.cli.former_keys import FORMER_KEYS
 from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.summary import combine_summaries, to_json
+from yarus.tasks.evaluation.summary import combine_summaries
 
 Document = dict[str, Any]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -38,8 +40,21 @@ def check_json(command: str, printed: str) -> Any:
     for schema in GENERATOR.declared(DOCUMENTS[command]):
         if not issubclass(schema, tuple | BaseModel):  # a model forbids them itself
             schema.__pydantic_config__ = ConfigDict(extra="forbid")
-    TypeAdapter(DOCUMENTS[command]).validate_json(printed, strict=True)
-    return json.loads(printed)
+    document = remove_former_keys(json.loads(printed))
+    TypeAdapter(DOCUMENTS[command]).validate_json(json.dumps(document), strict=True)
+    return document
+
+
+def remove_former_keys(document: Any) -> Any:
+    """Return a document without its former keys, which must have the values of the new keys."""
+    if isinstance(document, list):
+        return [remove_former_keys(part) for part in document]
+    if not isinstance(document, dict):
+        return document
+    for key, former in FORMER_KEYS.items():
+        if key in document:
+            assert document.pop(former) == document[key]
+    return {key: remove_former_keys(value) for key, value in document.items()}
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[str]:
@@ -55,6 +70,21 @@ def commands(group: click.Group, before: str = "") -> Iterator[str]:
 def test_page_is_current() -> None:
     written = (DOCS / "json.md").read_text(encoding="utf-8")
     assert written == GENERATOR.render(), "docs/json.md is out of date: run python docs/generate.py"
+
+
+def test_former_keys_are_documented() -> None:
+    page = (DOCS / "json.md").read_text(encoding="utf-8")
+    for key, former in FORMER_KEYS.items():
+        assert f"| `{key}` (formerly `{former}`)" in page
+
+
+def test_every_document_prints_former_keys_beside_new_ones() -> None:
+    for schema in (schema for document in DOCUMENTS.values() for schema in GENERATOR.declared(document)):
+        keys = get_type_hints(schema)
+        printed = json.loads(format_json({key: key for key in keys}))
+        former_keys = {former: key for key, former in FORMER_KEYS.items() if key in keys}
+        assert not keys.keys() & former_keys.keys(), schema.__name__
+        assert printed == {key: key for key in keys} | former_keys
 
 
 def test_commands_with_json_have_document() -> None:
@@ -82,13 +112,13 @@ def ids(at_home_for_module: Path) -> dict[str, str]:
     """Evaluate every tier on the bundled sample, check the night's document, and return the ids by tier."""
     summaries: list[Any] = [evaluate(tier, source="sample") for tier in TIERS]
     failed = {"tier": "tier1", "state": "failed", "error": "the generator does not answer"}
-    check_json("run nightly", to_json({**combine_summaries([*summaries, failed]), "report": "night.html"}))
+    check_json("run nightly", format_json({**combine_summaries([*summaries, failed]), "report": "night.html"}))
     return {evaluation["tier"]: evaluation["evaluation_id"] for evaluation in summaries}
 
 
 @pytest.mark.slow("breadth: every tier and command")
 def test_night_commands_print_declared_documents(ids: dict[str, str]) -> None:
-    again = check_json("run", to_json(evaluate("tier1", source="sample")))["evaluation_id"]
+    again = check_json("run", format_json(evaluate("tier1", source="sample")))["evaluation_id"]
     for evaluation in ids.values():
         check_json("show", run_here("show", evaluation, "--json").out)
         check_json("cases", run_here("cases", evaluation, "--json", "--limit", "3").out)

@@ -34,12 +34,12 @@ def test_alarm_budget_counts_looks_near_newest_evaluation(
     monkeypatch.setattr(expectation, "SIMULATED_RUNS", 1)
     for _ in range(8):
         history.night(make_hit_flags(0.9))
-    before = alarm_budget(history.engine, history.source)["looks_a_year"]
+    before = alarm_budget(history.engine, history.source)["checks_per_year"]
     columns = {"mrr": [0.5] * N_WATCHED}  # not a metric of that tier
     old = write_evaluation_with_cases(history.engine, history.folder, history.source, columns, tier="tier0", night=-700)
     budget = alarm_budget(history.engine, history.source)
-    assert budget["looks_a_year"] == before > 0
-    assert budget["unwatched"] == [old]
+    assert budget["checks_per_year"] == before > 0
+    assert budget["unmonitored_evaluations"] == [old]
 
 
 @pytest.mark.slow("simulation: ten years are drawn")
@@ -47,19 +47,19 @@ def test_alarm_budget_estimates_each_tier(history: NightHistory) -> None:
     chance = np.random.default_rng(0)
     history.night(make_hit_flags(0.8))
     (tier,) = alarm_budget(history.engine, history.source)["tiers"]
-    assert (tier["nights"], tier["night_by_itself"], tier["nights_to_notice_5_points"]) == (1, None, None)
+    assert (tier["nights"], tier["night_noise_sd"], tier["detection_delay_5_points"]) == (1, None, None)
     for _ in range(10):
         history.night(np.array(make_hit_flags(0.8)) ^ (chance.random(N_WATCHED) < 0.02))
     budget = alarm_budget(history.engine, history.source)
     (tier,) = budget["tiers"]
-    assert (tier["metric"], tier["cases"], tier["nights"], tier["least_change"]) == ("hit_rate@1", N_WATCHED, 11, 0.005)
-    assert tier["night_by_itself"] == pytest.approx((0.0196 / N_WATCHED) ** 0.5, rel=0.3)
-    assert tier["false_alarms_a_year"] is not None
-    assert tier["false_alarms_a_year"] <= 0.5
-    delay_5_points, delay_2_points = tier["nights_to_notice_5_points"], tier["nights_to_notice_2_points"]
+    assert (tier["metric"], tier["cases"], tier["nights"], tier["min_change"]) == ("hit_rate@1", N_WATCHED, 11, 0.005)
+    assert tier["night_noise_sd"] == pytest.approx((0.0196 / N_WATCHED) ** 0.5, rel=0.3)
+    assert tier["false_alarms_per_year"] is not None
+    assert tier["false_alarms_per_year"] <= 0.5
+    delay_5_points, delay_2_points = tier["detection_delay_5_points"], tier["detection_delay_2_points"]
     assert delay_5_points is not None
     assert delay_2_points is not None
     assert delay_5_points <= 2 < delay_2_points
-    assert budget["looks_a_year"] >= 365
+    assert budget["checks_per_year"] >= 365
     with pytest.raises(InputError, match="no evaluated source 'nowhere'"):
         alarm_budget(history.engine, "nowhere")

@@ -1,0 +1,25 @@
+"""Keys of `--json` documents that have a new name; for this release the former key is printed beside it."""
+
+from typing import Any
+
+FORMER_KEYS = {
+    "checks_per_year": "looks_a_year",
+    "detection_delay_2_points": "nights_to_notice_2_points",
+    "detection_delay_5_points": "nights_to_notice_5_points",
+    "detection_delay_drift": "nights_to_notice_a_fifth_of_a_point_a_night",
+    "false_alarms_per_year": "false_alarms_a_year",
+    "min_change": "least_change",
+    "night_noise_sd": "night_by_itself",
+    "unmonitored_evaluations": "unwatched",
+}
+"""New key -> former key. A new key has one meaning in all documents."""
+
+
+def add_former_keys(document: Any) -> Any:
+    """Return a document with the former key, and the same value, beside each renamed key."""
+    if isinstance(document, list | tuple):
+        return [add_former_keys(part) for part in document]
+    if not isinstance(document, dict):
+        return document
+    values = {key: add_former_keys(value) for key, value in document.items()}
+    return values | {former: values[key] for key, former in FORMER_KEYS.items() if key in values}
