@@ -117,7 +117,7 @@ def is_named_first(pair: Sequence[Evaluation]) -> bool:
     headlines = directed_headlines("tier3")
     changes = compare_pairs(CommonCases(*map(cases_of, pair)), {row.name: row for row in headlines}, headlines, ())
     side = {"state": "completed", "tier": "tier3"}
-    document: Any = {**changes, "a": side, "b": side, "n_common": N, "differs": [], "changed_settings": []}
+    document: Any = {**changes, "a": side, "b": side, "n_common": N, "key_differences": [], "changed_settings": []}
     first = build_statements([document])[0]
     return first["kind"] == "regressed" and RATE in first["text"]["en"]
 

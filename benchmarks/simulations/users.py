@@ -100,7 +100,7 @@ def find_failed(log: Log, kind: str, seed: list[int], times: int) -> list[bool]:
         generator = np.random.default_rng([*seed, repetition])
         users = log.draw(generator)
         comparisons = [compare_users(lose(generator, users, kind, 0.0), users, repetition) for _ in HEADLINES]
-        detectable = judge_three(comparisons)["smallest_detectable"]
+        detectable = judge_three(comparisons)["min_detectable_effect"]
         if detectable is not None:
             with_loss = compare_users(lose(generator, users, kind, detectable), users, repetition)
             failed.append(judge_three([with_loss, *comparisons[1:]])["verdict"] == "fail")
@@ -225,7 +225,7 @@ def is_decided(generator: np.random.Generator, log: Log) -> bool | None:
         return (generator.random(log.n) < draw_levels(generator, users, truth)).astype(float), users
 
     hits, users = draw_hits(log)
-    needs = judge_floor(hits, users)["needs"]
+    needs = judge_floor(hits, users)["n_cases_needed"]
     if needs is None:
         return None
     more_hits, more_users = draw_hits(log._replace(n=needs))

@@ -26,7 +26,7 @@ def _claims_of_margin(generator: np.random.Generator, n: int, churn: float, time
     def judge(loss: float | Floats, seed: int) -> list[tuple[str, float]]:
         comparisons = compare_rows(draw_hits(generator, (times, n), churn=churn, loss=loss), seed)
         rules = [judge_regressions({rule: comparison}, {})[rule] for comparison in comparisons]
-        return [(comparison["verdict"], comparison["smallest_detectable"] or 1.0) for comparison in rules]
+        return [(comparison["verdict"], comparison["min_detectable_effect"] or 1.0) for comparison in rules]
 
     description = f"margin of {MARGIN:g}, {n:,} cases, {churn:.0%} churn: "
     at_margin = [verdict == "fail" for verdict, _ in judge(MARGIN, 1)]

@@ -51,7 +51,7 @@ class AlarmBudget(TypedDict):
     false_alarms_per_year: float
     """Budget of all tiers together."""
     checks_per_year: float
-    """Number of values that alarms check in a year."""
+    """Evaluations that alarms check in a year, estimated from the last four weeks."""
     tiers: list[ExpectedOfMetric]
     unmonitored_evaluations: list[str]
     """Newest evaluations of tiers without an accepted level, or without measured values."""

@@ -8,8 +8,15 @@ FORMER_KEYS = {
     "detection_delay_5_points": "nights_to_notice_5_points",
     "detection_delay_drift": "nights_to_notice_a_fifth_of_a_point_a_night",
     "false_alarms_per_year": "false_alarms_a_year",
+    "improved_cases": "fixed",
+    "judged_share_difference": "unequally_judged",
+    "key_differences": "differs",
+    "metric_changes": "moved",
     "min_change": "least_change",
+    "min_detectable_effect": "smallest_detectable",
+    "n_cases_needed": "needs",
     "night_noise_sd": "night_by_itself",
+    "regressed_cases": "broke",
     "unmonitored_evaluations": "unwatched",
 }
 """New key -> former key. A new key has one meaning in all documents."""

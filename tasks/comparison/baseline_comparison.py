@@ -47,7 +47,7 @@ def describe_incomparable(before: RowMapping, after: RowMapping, reason: str | N
     return {
         "a": describe_evaluation(before),
         "b": describe_evaluation(after),
-        "differs": find_key_differences(before, after),
+        "key_differences": find_key_differences(before, after),
         "changed_settings": changed_settings(before, after),
         "reason": reason,
     }

@@ -218,7 +218,7 @@ def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
     name = next((name for name in TIERS[document["b"]["tier"]].headlines if name in metrics), next(iter(metrics)))
     row = metrics[name]
     grouped = row["groups"] is not None
-    if row["smallest_detectable"] is None:
+    if row["min_detectable_effect"] is None:
         key = "nothing moved" if row["ci_low"] == 0 == row["ci_high"] else "too few groups" if grouped else "too few"
     else:
         key = {"no difference shown": "excluded", "inconclusive": "not excluded"}.get(row["verdict"], "found")
@@ -227,7 +227,7 @@ def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
         "n": row["n"],
         "groups": row["groups"],
         "margin": "" if row["margin"] is None else format_metric(name, row["margin"]),
-        "detectable": "" if row["smallest_detectable"] is None else format_metric(name, row["smallest_detectable"]),
+        "detectable": "" if row["min_detectable_effect"] is None else format_metric(name, row["min_detectable_effect"]),
         "far": format_metric(name, max(abs(row["ci_low"]), abs(row["ci_high"]))),
     }
     pairs = translations("statements", "pairs in groups" if grouped else "pairs", **fields)
@@ -269,7 +269,7 @@ def _format_change(name: str, a: Any, b: Any) -> TranslatedText:
 
 
 def _key_text(document: Mapping[str, Any]) -> TranslatedText | None:
-    return _join(_format_change(part["part"], part["a"], part["b"]) for part in document["differs"])
+    return _join(_format_change(part["part"], part["a"], part["b"]) for part in document["key_differences"])
 
 
 def _invalid_text(document: Mapping[str, Any]) -> TranslatedText | None:

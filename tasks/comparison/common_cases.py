@@ -19,7 +19,7 @@ from yarus.tasks.cases.sampling import merge_entries
 from yarus.tasks.cases.table import CASE_COLUMNS, LONG_TEXT_COLUMNS, float_column
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.changes import flatten
-from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedStatus, KeyDifference, MovedMetric
+from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedMetric, ChangedStatus, KeyDifference
 from yarus.tasks.comparison.metric_values import required_columns
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import select_stratum
@@ -120,31 +120,31 @@ def changed_cases(pairs: CommonCases, metrics: list[Metric]) -> ChangedCases:
         pairs: the common cases.
         metrics: the metrics whose values are compared; metrics without a value per case are skipped.
     """
-    moved: dict[int, list[tuple[float, MovedMetric]]] = {}
+    moved: dict[int, list[tuple[float, ChangedMetric]]] = {}
     for metric in metrics:
         for row, gain, values in _find_moved(pairs, metric):
             moved.setdefault(row, []).append((gain, values))
     rows = sorted(moved, key=lambda row: -max(abs(gain) for gain, _ in moved[row]))
     descriptions = pairs.a.select(("case_id", "question")).take(pa.array(rows, pa.int64())).to_pylist()
     entries = [
-        (moved[row][0][0], case | {"moved": [values for _, values in moved[row]]})
+        (moved[row][0][0], case | {"metric_changes": [values for _, values in moved[row]]})
         for row, case in zip(rows, descriptions, strict=True)
     ]
     return {
-        "broke": merge_entries([entry for gain, entry in entries if gain < 0]),
-        "fixed": merge_entries([entry for gain, entry in entries if gain > 0]),
+        "regressed_cases": merge_entries([entry for gain, entry in entries if gain < 0]),
+        "improved_cases": merge_entries([entry for gain, entry in entries if gain > 0]),
         "changed_status": _list_changed_status(pairs),
     }
 
 
-def _find_moved(pairs: CommonCases, metric: Metric) -> Iterator[tuple[int, float, MovedMetric]]:
+def _find_moved(pairs: CommonCases, metric: Metric) -> Iterator[tuple[int, float, ChangedMetric]]:
     """Yield (row, gain, values) of the cases whose value of a metric changed by much."""
     if metric.better == "neither":
         return
     before, after = (float_column(side, metric.column) for side in pairs)
     gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
     for row in np.flatnonzero(np.abs(np.nan_to_num(gains)) > MIN_CASE_CHANGE).tolist():
-        values: MovedMetric = {"metric": metric.name, "before": float(before[row]), "after": float(after[row])}
+        values: ChangedMetric = {"metric": metric.name, "before": float(before[row]), "after": float(after[row])}
         yield row, float(gains[row]), values
 
 

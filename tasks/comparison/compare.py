@@ -99,7 +99,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     document: Sides = {
         "a": describe_evaluation(before),
         "b": describe_evaluation(after),
-        "differs": differs,
+        "key_differences": differs,
         "changed_settings": changed_settings(before, after),
         "comparable": not differs,
         "paired": paired,
@@ -142,7 +142,7 @@ def compare_pairs(
         "cases": changed_cases(pairs, [declared[name] for name in names]),
         "slices": slices,
         "small_slices": small,
-        "unequally_judged": find_unequal_judging(pairs, headlines, SEED),
+        "judged_share_difference": find_unequal_judging(pairs, headlines, SEED),
     }
 
 
@@ -158,10 +158,10 @@ def compare_sides(sides: CommonCases, declared: Mapping[str, Metric], headlines:
     return {
         "metrics": _describe_metrics(declared, compared, headlines, reasons),
         "failed_cases": None,
-        "cases": {"broke": [], "fixed": [], "changed_status": []},
+        "cases": {"regressed_cases": [], "improved_cases": [], "changed_status": []},
         "slices": {},
         "small_slices": {},
-        "unequally_judged": None,
+        "judged_share_difference": None,
     }
 
 
@@ -256,7 +256,7 @@ def _describe_metric(compared: StatisticComparison, strict: Comparison | None) -
         "p": unadjusted.p,
         "p_holm": strict.p if strict else None,
         "verdict": comparison.verdict,
-        "smallest_detectable": comparison.smallest_detectable,
+        "min_detectable_effect": comparison.smallest_detectable,
         "margin": comparison.margin,
         "n": comparison.n,
         "groups": comparison.units if comparison.units < comparison.n else None,
@@ -277,7 +277,7 @@ def _describe_missing(reason: str) -> MetricComparison:
         "p": None,
         "p_holm": None,
         "verdict": "inconclusive",
-        "smallest_detectable": None,
+        "min_detectable_effect": None,
         "margin": None,
         "n": 0,
         "groups": None,

@@ -7,10 +7,10 @@ from typing_extensions import TypedDict
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
 from yarus.tasks.config.texts import TranslatedText
 from yarus.tasks.evaluation.config import ConfigDocument, EvaluationState
-from yarus.tasks.evaluation.findings_schema import UnequallyJudged
+from yarus.tasks.evaluation.findings_schema import JudgedShareDifference
 
 
-class MovedMetric(TypedDict):
+class ChangedMetric(TypedDict):
     """A metric with a large change in one case."""
 
     metric: str
@@ -23,8 +23,8 @@ class ChangedCase(TypedDict):
 
     case_id: str
     question: str | None
-    moved: list[MovedMetric]
-    """Changed metrics in the order of comparison; the first decides whether the case broke or was fixed."""
+    metric_changes: list[ChangedMetric]
+    """Changed metrics in the order of comparison; the first decides whether the case regressed or improved."""
     n: int
     """Number of cases with the same question and direction; the entry shows the one with the largest change."""
 
@@ -45,9 +45,9 @@ class ChangedStatus(TypedDict):
 class ChangedCases(TypedDict):
     """Cases that changed, the largest changes first."""
 
-    broke: list[ChangedCase]
+    regressed_cases: list[ChangedCase]
     """One entry per question."""
-    fixed: list[ChangedCase]
+    improved_cases: list[ChangedCase]
     """One entry per question."""
     changed_status: list[ChangedStatus]
 
@@ -163,7 +163,7 @@ class MetricComparison(TypedDict):
     """p-value with Holm's adjustment over the tier's headline metrics. Null for other metrics, whose verdict follows
     their unadjusted p, and for `sut_error_rate` if the system never failed."""
     verdict: ComparisonVerdict
-    smallest_detectable: float | None
+    min_detectable_effect: float | None
     """True difference that a comparison of this size detects four times in five. With groups, it assumes that all cases
     of a group change alike."""
     margin: float | None
@@ -212,7 +212,7 @@ class Changes(TypedDict):
     """Kind of slice -> slice -> differences; slices with at least five cases, the largest first."""
     small_slices: dict[str, SmallSlices]
     """Kind of slice -> number of smaller slices."""
-    unequally_judged: UnequallyJudged | None
+    judged_share_difference: JudgedShareDifference | None
     """Null if the shares of judged results do not differ by more than chance, if they are unknown, or if no headline
     metric depends on them."""
 
@@ -224,7 +224,7 @@ class Beside(TypedDict):
     """The evaluation before."""
     b: Side
     """The evaluation after."""
-    differs: list[KeyDifference]
+    key_differences: list[KeyDifference]
     """Parts of the comparability key that differ; empty if the evaluations are comparable."""
     changed_settings: list[SettingDifference]
     """Differences between the evaluated systems."""
@@ -235,7 +235,7 @@ class NotCompared(Beside):
     """Two evaluations that cannot be compared."""
 
     reason: str | None
-    """Null if `differs` is the reason."""
+    """Null if `key_differences` is the reason."""
 
 
 class LabelsChanged(TypedDict):

@@ -26,7 +26,7 @@ from yarus.tasks.dataset.labelling.estimate import align_labels, lacking
 from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs as labelled_results
 from yarus.tasks.dataset.labelling.relevance.estimate import load_result_labels
 from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels, pools_from_row
-from yarus.tasks.evaluation.findings_schema import DifferenceBounds, UnequallyJudged
+from yarus.tasks.evaluation.findings_schema import DifferenceBounds, JudgedShareDifference
 
 L = TypeVar("L", JudgedAnswers, Pools)
 FEW_LABELS = Words("too few labels of people")
@@ -97,7 +97,7 @@ JUDGED_SHARE = "judged@10"
 SHARE_ALPHA = 0.05
 
 
-def find_unequal_judging(pairs: CommonCases, headlines: Sequence[Metric], seed: int) -> UnequallyJudged | None:
+def find_unequal_judging(pairs: CommonCases, headlines: Sequence[Metric], seed: int) -> JudgedShareDifference | None:
     """Return the bounds of differences if the sides' shares of judged results differ by more than chance.
 
     Args:

@@ -46,13 +46,13 @@ class RuleResult(TypedDict):
     p_holm: float | None
     """p-value with Holm's adjustment: for a headline metric without a margin over the tier's headline metrics, as in
     `compare`; for the other comparing rules over all of these."""
-    smallest_detectable: float | None
+    min_detectable_effect: float | None
     """True difference that a comparison of this size detects four times in five; with a margin, the excess over the
     margin that a loss must have for this."""
     reason: str | None
     """Why it could not be judged; null if it was."""
-    needs: int | None
-    """Approximate number of further cases that would decide it."""
+    n_cases_needed: int | None
+    """Approximate number of further cases, or of further labels of a corrected metric, that would decide it."""
 
 
 class GateResult(TypedDict):
@@ -210,7 +210,7 @@ def _judge_regression(rule: GateRule, compared: StatisticComparison, p_holm: flo
         "n": paired.n,
         "p": _p_value(rule, compared),
         "p_holm": p_holm,
-        "smallest_detectable": detectable if n_missing <= 0 else float("nan"),
+        "min_detectable_effect": detectable if n_missing <= 0 else float("nan"),
     }
     rounded: MeasuredValue = replace_non_finite(figures)
     if n_missing > 0 or np.isnan(paired.p):
@@ -224,7 +224,7 @@ def _judge_regression(rule: GateRule, compared: StatisticComparison, p_holm: flo
         # If nothing varies, there is no difference to detect.
         is_constant = paired.interval.low == paired.interval.high
         return build_rule_result(
-            rule, "pass" if is_constant or rounded["smallest_detectable"] is not None else "inconclusive", rounded
+            rule, "pass" if is_constant or rounded["min_detectable_effect"] is not None else "inconclusive", rounded
         )
     low, high = paired.loss_between(1 - 2 * ALPHA)
     if high <= margin:
@@ -253,7 +253,7 @@ def build_rule_result(
         "difference": figures.get("difference"),
         "p": figures.get("p"),
         "p_holm": figures.get("p_holm"),
-        "smallest_detectable": figures.get("smallest_detectable"),
+        "min_detectable_effect": figures.get("min_detectable_effect"),
         "reason": figures.get("reason"),
-        "needs": needs,
+        "n_cases_needed": needs,
     }

@@ -143,7 +143,7 @@ class DifferenceBounds(TypedDict):
     """The difference if all unjudged results of `b` were relevant and all of `a` were not."""
 
 
-class UnequallyJudged(TypedDict):
+class JudgedShareDifference(TypedDict):
     """Shares of judged results among the first ten, for two evaluations whose shares differ by more than chance."""
 
     a: float

@@ -61,7 +61,7 @@ def difference_bar(change: Document) -> Document | None:
     if change["difference"] is None or change["ci_low"] is None:
         return None
     reach = max(
-        abs(change["ci_low"]), abs(change["ci_high"]), abs(change["difference"]), change["smallest_detectable"] or 0
+        abs(change["ci_low"]), abs(change["ci_high"]), abs(change["difference"]), change["min_detectable_effect"] or 0
     )
     if reach == 0:
         return {"point": 50.0, "low": 50.0, "width": 0.0}

@@ -28,7 +28,7 @@ from yarus.tasks.report.embedded_data import Document, pack_json
 from yarus.tasks.report.entries import ReportEntry
 from yarus.tasks.report.explanations import explanation_view
 
-CHANGE_LISTS = ("broke", "fixed", "changed_status")
+CHANGE_LISTS = ("regressed_cases", "improved_cases", "changed_status")
 MAX_TREND_POINTS = 100
 """Maximum number of evaluations in a trend, the newest ones."""
 SIDE_COLUMNS = ("answer", "status", "reason", "retrieved")
@@ -84,7 +84,7 @@ def comparison_view(entry: ReportEntry) -> Document | None:
             "between": format_difference_interval(name, change),
             "p": _format_p(change["p"], change["p_holm"]),
             "verdict": change["verdict"] if change["difference"] is not None else "not compared",
-            "detectable": format_metric(name, change["smallest_detectable"]),
+            "detectable": format_metric(name, change["min_detectable_effect"]),
             "n": change["n"],
         }
         for name, change in compared["metrics"].items()
@@ -151,7 +151,7 @@ def _slice_views(slices: Document, metric: str) -> list[Document]:
             "value": value,
             "n": changes[metric]["n"],
             "text": format_metric(metric, changes[metric]["difference"], sign=True),
-            "bar": difference_bar({"smallest_detectable": None, **changes[metric]}),
+            "bar": difference_bar({"min_detectable_effect": None, **changes[metric]}),
             "between": format_difference_interval(metric, changes[metric]),
             "p": _format_p(changes[metric]["p"], None),
         }
@@ -172,7 +172,7 @@ def _format_p(p: float | None, p_holm: float | None) -> str:
 
 def _unequally_judged_text(compared: Document) -> TranslatedText | None:
     """Return a text about results that are judged to different extents; None if questions have one label each."""
-    judged = compared["unequally_judged"]
+    judged = compared["judged_share_difference"]
     sides = ({name: row[side] for name, row in compared["metrics"].items()} for side in ("a", "b"))
     if judged is None or all(has_one_label_per_question(values) for values in sides):
         return None
@@ -188,10 +188,10 @@ def _change_details(changed_cases: list[Document]) -> dict[str, Document]:
     return {
         case["case_id"]: {
             "n": case["n"],
-            "moved": [
+            "metric_changes": [
                 f"{part['metric']} {format_metric(part['metric'], part['before'])} → "
                 f"{format_metric(part['metric'], part['after'])}"
-                for part in case.get("moved", [])
+                for part in case.get("metric_changes", [])
             ],
         }
         for case in changed_cases

@@ -55,7 +55,7 @@ def _part_views(name: str, explained: ExplainedMetric) -> list[Document]:
             "metric": name if index == 0 else None,
             "part": label,
             "text": format_metric(name, part["value"], sign=True),
-            "bar": difference_bar({"difference": part["value"], "smallest_detectable": reach, **part}),
+            "bar": difference_bar({"difference": part["value"], "min_detectable_effect": reach, **part}),
             "between": format_difference_interval(name, part),
         }
         for index, (label, part) in enumerate(labelled)

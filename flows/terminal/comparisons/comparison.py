@@ -24,7 +24,7 @@ from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.dataset.labelling.relevance.label_suggestions import LabelSuggestions
 from yarus.tasks.evaluation.findings.incomplete import has_one_label_per_question
-from yarus.tasks.evaluation.findings_schema import UnequallyJudged
+from yarus.tasks.evaluation.findings_schema import JudgedShareDifference
 from yarus.tasks.evaluation.number_format import format_rounded, metric_unit
 
 STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
@@ -181,7 +181,7 @@ def _print_warnings(
     """Print what makes the differences doubtful."""
     sides = ({name: row[side] for name, row in document["metrics"].items()} for side in ("a", "b"))
     if not all(has_one_label_per_question(values) for values in sides):
-        _print_unjudged(console, document["unequally_judged"], words)
+        _print_unjudged(console, document["judged_share_difference"], words)
     if document["b"]["system"].get("labels") == "filled":
         console.print(words["filled"], style="bold yellow", soft_wrap=True)
     if any(metric["p_holm"] is None for metric in rows.values()):
@@ -206,7 +206,7 @@ def _make_metric_table(tier: str, rows: Mapping[str, Mapping[str, Any]], words: 
             _format_signed(name, metric["difference"]),
             f"{_format_signed(name, metric['ci_low'])} … {_format_signed(name, metric['ci_high'])}",
             p_text if is_corrected else f"({p_text})",
-            "" if metric["smallest_detectable"] is None else _format_number(name, metric["smallest_detectable"]),
+            "" if metric["min_detectable_effect"] is None else _format_number(name, metric["min_detectable_effect"]),
             str(metric["n"]),
             f"[{colour}]{words[metric['verdict']]}[/]",
         )
@@ -235,7 +235,7 @@ def _print_reasons(console: Console, document: EvaluationComparison, words: dict
         console.print(clean(line), style="dim", soft_wrap=True)
 
 
-def _print_unjudged(console: Console, unequal: UnequallyJudged | None, words: dict[str, str]) -> None:
+def _print_unjudged(console: Console, unequal: JudgedShareDifference | None, words: dict[str, str]) -> None:
     """Print that the sides' results are not judged to the same extent, and which differences this allows."""
     if unequal is None:
         return
@@ -260,14 +260,17 @@ def _print_noise(console: Console, document: EvaluationComparison, words: dict[s
 def _print_cases(console: Console, cases: ChangedCases, language: str, n_shown: int) -> None:
     """Print one line per question, with every metric that moved, before and after."""
     words, statuses = texts("comparison", language), texts("statuses", language)
-    for kind, entries, colour in (("broke", cases["broke"], "red"), ("fixed", cases["fixed"], "green")):
+    for kind, entries, colour in (
+        ("regressed_cases", cases["regressed_cases"], "red"),
+        ("improved_cases", cases["improved_cases"], "green"),
+    ):
         if entries:
             console.print(f"[{colour}]{words[kind].format(n=sum(entry['n'] for entry in entries))}[/]")
         for entry in entries[:n_shown]:
             figures = ", ".join(
                 f"{move['metric']} {_format_number(move['metric'], move['before'])} → "
                 f"{_format_number(move['metric'], move['after'])}"
-                for move in entry["moved"]
+                for move in entry["metric_changes"]
             )
             question = clean(_shorten(entry["question"])) + _format_count(entry)
             console.print(f"  {clean(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)

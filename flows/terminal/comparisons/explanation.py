@@ -26,8 +26,8 @@ def print_explanation(document: Explanation, language: str) -> None:
     console.print(f"{document['a']['evaluation_id']} → {document['b']['evaluation_id']}", style="dim")
     if changed := changed_settings_text(document):
         console.print(clean(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
-    if document["differs"]:
-        console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["differs"])))
+    if document["key_differences"]:
+        console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["key_differences"])))
     if document["corpus"] and any(n for fate, n in document["corpus"].items() if fate != "untouched"):
         fate_names = texts("fates", language)
         console.print(words["corpus"] + ", ".join(f"{fate_names[fate]} {n}" for fate, n in document["corpus"].items()))

@@ -72,7 +72,7 @@ def _list_verdict_lines(document: GateResult, language: str) -> Iterator[str]:
     names += "; …" if len(decisive) > MAX_NAMES else ""
     counts = {"n": len(decisive), "total": len(document["rules"])}
     yield f"{words[f'verdict {verdict}'].format(**counts)}{'' if verdict == 'pass' or not names else f': {names}'}."
-    needs = max((rule["needs"] or 0 for rule in decisive), default=0)
+    needs = max((rule["n_cases_needed"] or 0 for rule in decisive), default=0)
     if verdict == "fail" and document["baseline"]:
         yield words["next fail"].format(baseline=document["baseline"], evaluation=document["evaluation_id"])
     elif verdict == "fail":
@@ -154,13 +154,13 @@ def _list_reasons(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
         yield words["value alone" if rule["ci_low"] is None else "value"].format(**values)
     if rule["reason"]:
         yield words.get(str(rule["reason"]), str(rule["reason"]))
-    if rule["verdict"] == "pass" and rule["smallest_detectable"] is not None:
+    if rule["verdict"] == "pass" and rule["min_detectable_effect"] is not None:
         key = "detectable" if rule["bound"] is None else "detectable beyond"
-        figures = {name: _format(rule["metric"], rule[name]) for name in ("smallest_detectable", "bound")}
-        yield words[key].format(detectable=figures["smallest_detectable"], bound=figures["bound"])
-    if rule["needs"] is not None:
+        figures = {name: _format(rule["metric"], rule[name]) for name in ("min_detectable_effect", "bound")}
+        yield words[key].format(detectable=figures["min_detectable_effect"], bound=figures["bound"])
+    if rule["n_cases_needed"] is not None:
         template = words["needs labels" if rule["metric"].endswith(CORRECTED_SUFFIX) else "needs"]
-        yield template.format(needs=f"{rule['needs']:,}".replace(",", " "))
+        yield template.format(needs=f"{rule['n_cases_needed']:,}".replace(",", " "))
 
 
 def _format(name: str, value: float | None, *, sign: str = "") -> str:

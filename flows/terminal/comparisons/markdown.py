@@ -57,8 +57,8 @@ def format_comparison_markdown(document: EvaluationComparison, language: str) ->
     parts.append(" · ".join(sides))
     if not is_invalid(document):
         parts += _list_metric_tables(document, words, texts("statements", language)["alone"])
-        parts += _list_case_tables(document["cases"]["broke"], "broke", words)
-        parts += _list_case_tables(document["cases"]["fixed"], "fixed", words)
+        parts += _list_case_tables(document["cases"]["regressed_cases"], "regressed_cases", words)
+        parts += _list_case_tables(document["cases"]["improved_cases"], "improved_cases", words)
     if should_mask(document["b"]["source"]):
         parts.append(texts("pseudonyms", language)["note"])
     return _join_within_limit(parts)
@@ -115,14 +115,14 @@ def _list_case_tables(entries: Sequence[ChangedCase], kind: str, words: dict[str
             "<br>".join(
                 f"{format_code(change['metric'])} {format_metric(change['metric'], change['before'])} → "
                 f"{format_metric(change['metric'], change['after'])}"
-                for change in entry["moved"][:5]
+                for change in entry["metric_changes"][:5]
             ),
         )
         for entry in entries[:MAX_CASES]
     ]
     title = words[kind].format(n=sum(entry["n"] for entry in entries))
     table = _format_table((words["question"], words["moved"]), rows)
-    yield f"<details{' open' if kind == 'broke' else ''}><summary>{title}</summary>\n\n{table}\n\n</details>"
+    yield f"<details{' open' if kind == 'regressed_cases' else ''}><summary>{title}</summary>\n\n{table}\n\n</details>"
 
 
 def _format_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

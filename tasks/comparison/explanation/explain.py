@@ -110,7 +110,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "a": describe_evaluation(rows[0]),
         "b": describe_evaluation(rows[1]),
         "changed_settings": changed_settings(*rows),
-        "differs": [*differs, *others],
+        "key_differences": [*differs, *others],
         "topics_by": questions.topics_by,
         "n_relabelled": questions.n_relabelled,
         "corpus": _count_fates(versions),

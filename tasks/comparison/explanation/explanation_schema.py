@@ -125,7 +125,7 @@ class Explanation(TypedDict):
 
     a: Side
     b: Side
-    differs: list[KeyDifference]
+    key_differences: list[KeyDifference]
     """Parts of the comparability key that differ; with `force` also others than the questions."""
     changed_settings: list[SettingDifference]
     """Differences between the evaluated systems."""

@@ -167,7 +167,7 @@ async function showLists(key) {
   const buttons = names.map((name) => make("button", { type: "button", "aria-pressed": String(name === place.dataset.list), onclick: () => { place.dataset.list = name; showLists(key); } }, `${word("list " + name)}: ${count(name)}`));
   const all = pack.lists[place.dataset.list], shown = all.slice(0, place.whole ? undefined : PAGE);
   const entries = pack.entries[place.dataset.list], [a, b] = [reader(pack.a), reader(pack.b)];
-  const moved = (id) => entries[id].moved.join(", ") || `${word(`status ${a.status(at.get(id))}`)} → ${word(`status ${b.status(at.get(id))}`)}`;
+  const moved = (id) => entries[id].metric_changes.join(", ") || `${word(`status ${a.status(at.get(id))}`)} → ${word(`status ${b.status(at.get(id))}`)}`;
   const items = shown.map((id) => make("li", {}, make("a", { class: "text", dir: "auto", href: `#${key}/changed/${encodeURIComponent(id)}` },
     visible(shared.question?.(at.get(id)) || shared.text?.(at.get(id)) || id).slice(0, 240)), entries[id].n > 1 ? make("b", {}, ` ×${entries[id].n}`) : "", make("small", { class: "moved-by" }, moved(id))));
   place.replaceChildren(make("div", { class: "lists" }, ...buttons), make("ul", { class: "changed-cases" }, ...items),

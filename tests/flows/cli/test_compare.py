@@ -77,8 +77,12 @@ def test_two_retrievers_are_compared_by_case(at_home: Path, retrievers: tuple[st
     assert {name for name, change in document["metrics"].items() if change["p_holm"] is not None} == tested
     hits = document["metrics"]["hit_rate@1"]
     case_lists = [
-        [case for case in document["cases"][kind] if "hit_rate@1" in (move["metric"] for move in case["moved"])]
-        for kind in ("broke", "fixed")
+        [
+            case
+            for case in document["cases"][kind]
+            if "hit_rate@1" in (move["metric"] for move in case["metric_changes"])
+        ]
+        for kind in ("regressed_cases", "improved_cases")
     ]
     moved = [sum(case["n"] for case in entries) for entries in case_lists]
     assert (moved[1] - moved[0]) / hits["n"] == pytest.approx(hits["difference"])

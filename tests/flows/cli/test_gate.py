@@ -157,7 +157,17 @@ def test_junit_has_one_test_case_per_rule(at_home: Path, evaluation_id: str, tmp
 
 def test_junit_replaces_invalid_xml_characters() -> None:
     rule = dict.fromkeys(
-        ("value", "ci_low", "ci_high", "baseline", "difference", "p", "p_holm", "smallest_detectable", "needs")
+        (
+            "value",
+            "ci_low",
+            "ci_high",
+            "baseline",
+            "difference",
+            "p",
+            "p_holm",
+            "min_detectable_effect",
+            "n_cases_needed",
+        )
     )
     rule |= {"metric": "mrr", "stratum": None, "rule": "floor", "bound": 0.5, "verdict": "fail"}
     rule |= {"reason": "\x00\x1b[31m<b>&\ud800\ufffe \u202eязык"}

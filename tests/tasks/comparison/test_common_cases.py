@@ -15,17 +15,17 @@ def test_compare_bounds_differences_of_unjudged_results(engine: Engine, plant: P
     a = plant(**{"hit_rate@1": hits, "judged@10": np.full(N, 0.9), "if_right": right})
     b = plant(**{"hit_rate@1": np.where(np.arange(N) % 2, hits, 0), "judged@10": hits / 2, "if_right": right})
     comparison = compare(engine, a, b)
-    unequal = comparison["unequally_judged"]
+    unequal = comparison["judged_share_difference"]
     assert unequal is not None and unequal["p"] < 0.001
     assert (unequal["a"], unequal["b"]) == pytest.approx((0.9, 0.375))
     assert unequal["bounds"] == {"hit_rate@1": pytest.approx({"low": -0.75, "high": 0.25})}
     assert comparison["metrics"]["hit_rate@1"]["verdict"] == "regressed"
-    assert compare(engine, a, a)["unequally_judged"] is None
+    assert compare(engine, a, a)["judged_share_difference"] is None
     answers = {"e2e_score": hits, "if_right": right}  # their headline metrics do not use labels of rankings
     sides = [plant("tier3", **answers, **{"judged@10": share}) for share in (np.full(N, 0.9), hits / 2)]
-    assert compare(engine, *sides)["unequally_judged"] is None
+    assert compare(engine, *sides)["judged_share_difference"] is None
     old = plant(**{"hit_rate@1": hits})  # stored before judged results were counted
-    assert compare(engine, old, b)["unequally_judged"] is None
+    assert compare(engine, old, b)["judged_share_difference"] is None
 
 
 def test_repeated_question_is_listed_once_with_its_count(engine: Engine, plant: Plant) -> None:
@@ -34,5 +34,8 @@ def test_repeated_question_is_listed_once_with_its_count(engine: Engine, plant: 
     after[:3] = 0
     a, b = (plant(**{"hit_rate@1": values, "question": questions}) for values in (before, after))
     result = compare(engine, a, b)
-    assert [(case["case_id"], case["n"]) for case in result["cases"]["broke"]] == [("planted:0", 2), ("planted:2", 1)]
+    assert [(case["case_id"], case["n"]) for case in result["cases"]["regressed_cases"]] == [
+        ("planted:0", 2),
+        ("planted:2", 1),
+    ]
     assert result["metrics"]["hit_rate@1"]["difference"] == pytest.approx(-3 / N)

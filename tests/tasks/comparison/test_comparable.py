@@ -22,7 +22,12 @@ def test_compare_skips_cases_with_changed_labels(engine: Engine, plant: Plant) -
         comparability={"cases": {"sha256": "d"}},
     )
     result = compare(engine, a, b)
-    assert (result["comparable"], result["paired"], result["differs"], result["n_common"]) == (True, True, [], N - 20)
+    assert (result["comparable"], result["paired"], result["key_differences"], result["n_common"]) == (
+        True,
+        True,
+        [],
+        N - 20,
+    )
     assert result["labels_changed"] == {"n": 20, "n_common": N, "only_a": 0, "only_b": 5}
     assert (result["metrics"]["mrr"]["n"], result["metrics"]["mrr"]["difference"]) == (N - 20, 0)
     line = next(candidate for candidate in result["statements"] if candidate["kind"] == "labels changed")

@@ -30,7 +30,7 @@ def test_compare_returns_the_documented_fields(engine: Engine, plant: Plant) -> 
     b = plant(**{"hit_rate@1": HITS[::-1].copy(), "mrr": RANKS})
     result = compare(engine, a, b)
     assert json.loads(to_json(result))["n_common"] == N
-    assert (result["comparable"], result["differs"], result["paired"]) == (True, [], True)
+    assert (result["comparable"], result["key_differences"], result["paired"]) == (True, [], True)
     side = (
         "evaluation_id",
         "name",
@@ -84,7 +84,7 @@ def test_compare_counts_groups_as_units(engine: Engine, plant: Plant) -> None:
     groups = [f"user {i // 20}" for i in range(N)]
     metric = compare(engine, *(plant(mrr=np.full(N, value), group=groups) for value in (0.2, 0.6)))["metrics"]["mrr"]
     assert metric["p"] == 2 / 2**3  # three users are three units
-    assert (metric["verdict"], metric["smallest_detectable"]) == ("inconclusive", None)
+    assert (metric["verdict"], metric["min_detectable_effect"]) == ("inconclusive", None)
 
 
 def test_compare_uses_the_headline_stratum(engine: Engine, plant: Plant) -> None:
@@ -101,17 +101,21 @@ def test_compare_lists_broken_fixed_and_changed_cases(engine: Engine, plant: Pla
     hits = np.where(np.arange(N) == 3, 0.0, 1.0)
     a = plant(**{"mrr": before, "hit_rate@1": np.ones(N)})
     cases = compare(engine, a, plant(**{"mrr": after, "hit_rate@1": hits}, status=status))["cases"]
-    [broke] = cases["broke"]  # one entry per question with every metric; the fall of 0.25 of the next case is too small
+    [broke] = cases[
+        "regressed_cases"
+    ]  # one entry per question with every metric; the fall of 0.25 of the next case is too small
     assert broke == {
         "case_id": "planted:3",
         "question": "Когда сдают книгу 3?",
-        "moved": [
+        "metric_changes": [
             {"metric": "hit_rate@1", "before": 1.0, "after": 0.0},
             {"metric": "mrr", "before": 0.5, "after": 0.2},
         ],
         "n": 1,
     }
-    assert [(case["case_id"], case["moved"][0]["metric"]) for case in cases["fixed"]] == [("planted:5", "mrr")]
+    assert [(case["case_id"], case["metric_changes"][0]["metric"]) for case in cases["improved_cases"]] == [
+        ("planted:5", "mrr")
+    ]
     assert [(case["case_id"], case["before"], case["after"]) for case in cases["changed_status"]] == [
         ("planted:6", "ok", "sut_error")
     ]
@@ -120,7 +124,7 @@ def test_compare_lists_broken_fixed_and_changed_cases(engine: Engine, plant: Pla
 def test_increase_breaks_a_case_when_lower_is_better(engine: Engine, plant: Plant) -> None:
     a, b = (plant("ux", cache_wrong_hit_rate=np.full(N, value)) for value in (0.0, 1.0))
     comparison = compare(engine, a, b)
-    assert len(comparison["cases"]["broke"]) == N
+    assert len(comparison["cases"]["regressed_cases"]) == N
     assert comparison["metrics"]["cache_wrong_hit_rate"]["verdict"] == "regressed"
 
 
@@ -167,7 +171,7 @@ def test_compare_names_differences_of_the_key(engine: Engine, plant: Plant) -> N
         compare(engine, a, b)
     forced = compare(engine, a, b, force=True)
     assert (forced["comparable"], forced["paired"]) == (False, True)
-    assert forced["differs"] == [
+    assert forced["key_differences"] == [
         {"part": "judge.model", "a": "j-1", "b": "j-2"},
         {"part": "k", "a": 10, "b": 5},
         {"part": "metrics", "a": ["mrr|v:1"], "b": ["mrr|v:2"]},
@@ -181,7 +185,12 @@ def test_compare_is_unpaired_for_other_cases_when_forced(engine: Engine, plant: 
     with pytest.raises(InputError, match=r'source is "planted" and "other"; cases.sha256 is "c" and "d"'):
         compare(engine, a, b)
     result = compare(engine, a, b, force=True)
-    assert (result["paired"], result["n_common"], result["cases"]["broke"], result["slices"]) == (False, 0, [], {})
+    assert (result["paired"], result["n_common"], result["cases"]["regressed_cases"], result["slices"]) == (
+        False,
+        0,
+        [],
+        {},
+    )
     assert (result["metrics"]["mrr"]["method"], result["metrics"]["mrr"]["n"]) == ("Welch", 40)
     assert result["metrics"]["retrieval_latency_ms_p50"]["method"] == "independent bootstrap, percentile"
     json.loads(to_json(result))

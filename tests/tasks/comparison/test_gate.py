@@ -30,7 +30,7 @@ def test_floor_is_judged_by_the_interval(engine: Engine, tmp_path: Path, floor: 
     rule = run_gate_rule(engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", floor))
     assert rule["verdict"] == verdict
     assert (rule["value"], rule["n"]) == (0.8, N)
-    assert (rule["needs"] is not None) == (verdict == "inconclusive")
+    assert (rule["n_cases_needed"] is not None) == (verdict == "inconclusive")
 
 
 def test_floor_estimates_needed_cases(engine: Engine, tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_floor_estimates_needed_cases(engine: Engine, tmp_path: Path) -> None:
     rule = run_gate_rule(engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", 0.77))
     generator = np.random.default_rng(0)
     truths = generator.beta(160, 40, 4_000)
-    n = N + rule["needs"]
-    all_hits = 160 + generator.binomial(rule["needs"], truths)
+    n = N + rule["n_cases_needed"]
+    all_hits = 160 + generator.binomial(rule["n_cases_needed"], truths)
     is_decided = [not low <= 0.77 <= high for low, high in (wilson_interval(int(n_hits), n) for n_hits in all_hits)]
     assert 0.77 <= np.mean(is_decided) <= 0.83
 
@@ -67,7 +67,7 @@ def test_ceiling_is_inconclusive_for_open_interval(engine: Engine, tmp_path: Pat
     verdicts = {}
     for kind, bound in (("ceiling", 5_000), ("ceiling", 150), ("floor", 150), ("floor", 295)):
         result = run_gate_rule(engine, tmp_path, None, times, GateRule("retrieval_latency_ms_p95", kind, bound))
-        assert result["ci_low"] is not None and (result["ci_high"], result["needs"]) == (None, None)
+        assert result["ci_low"] is not None and (result["ci_high"], result["n_cases_needed"]) == (None, None)
         verdicts[kind, bound] = result["verdict"]
     assert list(verdicts.values()) == ["inconclusive", "fail", "pass", "inconclusive"]
 

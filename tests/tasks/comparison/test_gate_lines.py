@@ -9,8 +9,8 @@ from yarus.flows.terminal.comparisons.gate import print_gate
 
 def make_rule(metric: str, verdict: str, needs: int | None = None) -> Any:
     figures = dict.fromkeys(("stratum", "ci_low", "ci_high", "baseline", "difference", "p", "p_holm", "reason"))
-    rule = {"metric": metric, "rule": "floor", "bound": 0.5, "verdict": verdict, "value": 0.4, "needs": needs}
-    return figures | rule | {"smallest_detectable": None}
+    rule = {"metric": metric, "rule": "floor", "bound": 0.5, "verdict": verdict, "value": 0.4, "n_cases_needed": needs}
+    return figures | rule | {"min_detectable_effect": None}
 
 
 def make_gate(verdict: str, *rules: Any, **more: Any) -> Any:

@@ -58,7 +58,7 @@ def test_pass_reports_smallest_detectable_difference(engine: Engine, tmp_path: P
         GateRule("mrr", "no regression"),
     )
     assert result["verdict"] == "pass"
-    assert 0.005 < result["smallest_detectable"] < 0.02
+    assert 0.005 < result["min_detectable_effect"] < 0.02
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_margin_is_the_largest_tolerated_loss(
         GateRule("hit_rate@1", "no regression", margin),
     )
     assert result["verdict"] == verdict
-    assert (result["needs"] is not None) == (verdict == "inconclusive")
+    assert (result["n_cases_needed"] is not None) == (verdict == "inconclusive")
 
 
 def test_holm_families_are_headlines_and_other_rules(engine: Engine, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_gate_agrees_with_compare_on_headline_metrics(engine: Engine, tmp_path: 
         "rules"
     ]:
         metric = metrics[rule["metric"]]
-        for name in ("difference", "ci_low", "ci_high", "p", "p_holm", "smallest_detectable", "n"):
+        for name in ("difference", "ci_low", "ci_high", "p", "p_holm", "min_detectable_effect", "n"):
             assert rule[name] == metric[name], name  # type: ignore[literal-required]
         assert (rule["verdict"] == "fail") == (metric["verdict"] == "regressed")
 
@@ -129,7 +129,7 @@ def test_few_equal_pairs_are_inconclusive(engine: Engine, tmp_path: Path, n: int
     rules = [GateRule(name, "no regression", margin) for name in same for margin in (None, 0.3)]
     result = run_gate(engine, tmp_path, same, same, *rules)
     assert [rule["verdict"] for rule in result["rules"]] == ["inconclusive"] * 4
-    assert all(rule["needs"] >= 6 - n for rule in result["rules"])
+    assert all(rule["n_cases_needed"] >= 6 - n for rule in result["rules"])
 
 
 def test_margin_rule_tests_loss_beyond_margin(engine: Engine, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_few_cases_are_inconclusive_under_many_rules(engine: Engine, tmp_path: P
     before, after = ({name: [value] * 6 for name in names} for value in (1.0, 0.0))
     result = run_gate(engine, tmp_path, before, after, *(GateRule(name, "no regression") for name in names))
     assert {rule["p"] for rule in result["rules"]} == {1 / 32}
-    assert [(rule["verdict"], rule["needs"]) for rule in result["rules"]] == [("inconclusive", 1)] * 3
+    assert [(rule["verdict"], rule["n_cases_needed"]) for rule in result["rules"]] == [("inconclusive", 1)] * 3
 
 
 def test_floor_is_inconclusive_without_interval(engine: Engine, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_equal_cases_pass(engine: Engine, tmp_path: Path) -> None:
 @pytest.mark.parametrize("n", [1, 5])
 def test_too_few_cases_are_inconclusive(engine: Engine, tmp_path: Path, n: int) -> None:
     result = run_gate_rule(engine, tmp_path, {"mrr": [1.0] * n}, {"mrr": [0.0] * n}, GateRule("mrr", "no regression"))
-    assert (result["verdict"], result["needs"]) == ("inconclusive", 6 - n)
+    assert (result["verdict"], result["n_cases_needed"]) == ("inconclusive", 6 - n)
 
 
 def test_first_evaluation_is_inconclusive(engine: Engine, tmp_path: Path) -> None:

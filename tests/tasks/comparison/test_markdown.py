@@ -58,8 +58,8 @@ def test_markdown_fits_into_a_comment(comparison: Any) -> None:
     large = copy.deepcopy(comparison)
     metric = large["metrics"]["mrr"] | {"p_holm": None}
     large["metrics"] |= {f"rubric_{'x' * 150}_{i}": metric for i in range(2_000)}
-    entry = large["cases"]["broke"][0] | {"question": "я|" * 50_000}
-    large["cases"]["broke"] = large["cases"]["fixed"] = [entry] * 5_000
+    entry = large["cases"]["regressed_cases"][0] | {"question": "я|" * 50_000}
+    large["cases"]["regressed_cases"] = large["cases"]["improved_cases"] = [entry] * 5_000
     large["statements"] = [line | {"text": dict.fromkeys(("ru", "en"), "ы" * 90_000)} for line in large["statements"]]
     page = format_comparison_markdown(large, "ru")
     assert len(page) < MAX_COMMENT

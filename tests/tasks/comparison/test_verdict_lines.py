@@ -23,7 +23,7 @@ def make_side(evaluation_id: str, system: dict[str, Any]) -> Any:
 
 def make_change(a: float, b: float, verdict: str, p: float, *, is_headline: bool = False) -> Any:
     change = {"a": a, "b": b, "difference": b - a, "ci_low": b - a - 0.05, "ci_high": b - a + 0.05, "verdict": verdict}
-    sizes = {"smallest_detectable": 0.07, "margin": 0.05, "n": 60, "groups": None, "n_missing": 0}
+    sizes = {"min_detectable_effect": 0.07, "margin": 0.05, "n": 60, "groups": None, "n_missing": 0}
     return change | sizes | {"p": p, "p_holm": p if is_headline else None, "method": "permutation", "reason": None}
 
 
@@ -35,16 +35,16 @@ def make_comparison(
     metrics |= {name: make_change(*UNMOVED) | {"reason": "no label"} for name in ("mrr", "recall@1", "ndcg@5", "bpref")}
     sides: Any = {"a": make_side("tier3-a", system), "b": make_side("tier3-b", system), "comparable": True}
     sides |= {
-        "differs": [],
+        "key_differences": [],
         "changed_settings": [],
         "paired": True,
         "n_common": 60,
         "labels_changed": None,
         "noise": {},
     }
-    cases: Any = {"broke": [], "fixed": [], "changed_status": []}
+    cases: Any = {"regressed_cases": [], "improved_cases": [], "changed_status": []}
     changes: Any = {"metrics": metrics, "failed_cases": None, "cases": cases, "slices": {}, "small_slices": {}}
-    return add_statements(sides, changes | {"unequally_judged": None})
+    return add_statements(sides, changes | {"judged_share_difference": None})
 
 
 def test_lost_hit_rate_of_tier3_makes_it_worse() -> None:

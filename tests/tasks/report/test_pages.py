@@ -88,9 +88,9 @@ def test_value_bar_uses_range_of_metric() -> None:
 
 
 def test_difference_bar_is_centred_at_zero() -> None:
-    positions = difference_bar({"difference": 0.1, "ci_low": 0.0, "ci_high": 0.2, "smallest_detectable": None})
+    positions = difference_bar({"difference": 0.1, "ci_low": 0.0, "ci_high": 0.2, "min_detectable_effect": None})
     assert positions == {"point": 73.0, "low": 50.0, "width": 46.0}
-    zero_difference = {"difference": 0.0, "ci_low": 0.0, "ci_high": 0.0, "smallest_detectable": None}
+    zero_difference = {"difference": 0.0, "ci_low": 0.0, "ci_high": 0.0, "min_detectable_effect": None}
     assert difference_bar(zero_difference) == {"point": 50.0, "low": 50.0, "width": 0.0}
 
 

@@ -148,9 +148,9 @@ def test_comparison_slices_name_no_user(at_home: Path) -> None:
         "page": {page: {"n": 5}},
         "topic": {f"Иван Петров {PHONE}": {"n": 5}},
     }
-    comparison = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
+    comparison = {"cases": {"regressed_cases": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
     masked = pseudonymise_changes(comparison, "production")
     assert "47110815" not in str(masked) and PHONE not in str(masked) and "Петров" not in str(masked)
     assert masked["slices"]["page"] == slices["page"] and list(map(len, masked["slices"].values())) == [1, 1, 1]
-    assert masked["cases"]["broke"][0]["case_id"] == "production:1"
+    assert masked["cases"]["regressed_cases"][0]["case_id"] == "production:1"
     assert pseudonymise_changes(comparison, "sample") == comparison

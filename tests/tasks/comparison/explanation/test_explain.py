@@ -184,7 +184,7 @@ def test_explain_rejects_other_differences_unless_forced(tmp_path: Path, engine:
     with pytest.raises(InputError, match="differ in more than their questions"):
         explain(engine, before, after)
     explanation = explain(engine, before, after, force=True)
-    assert [part["part"] for part in explanation["differs"]] and json.dumps(explanation)
+    assert [part["part"] for part in explanation["key_differences"]] and json.dumps(explanation)
     with pytest.raises(InputError, match="one of tier1's headline metrics"):
         explain(engine, before, after, force=True, only=["hit_rate@7"])
 

@@ -125,7 +125,7 @@ def test_gate_is_inconclusive_until_there_are_enough_labels(
     def verdicts() -> list[tuple[str, int | None]]:
         gate_result = gate(database(), second["evaluation_id"], policy, baseline=night["evaluation_id"])
         print_gate(gate_result, "en")
-        return [(rule["verdict"], rule["needs"]) for rule in gate_result["rules"]]
+        return [(rule["verdict"], rule["n_cases_needed"]) for rule in gate_result["rules"]]
 
     label_answers(night["evaluation_id"], 100)  # labels of other answers do not show a difference
     assert verdicts() == [("inconclusive", 30), ("inconclusive", 30), ("inconclusive", 30)]
