@@ -26,15 +26,12 @@ class Band(TypedDict):
     band_low: float | None
     """Null until enough nights with one key are measured."""
     band_high: float | None
-    out: bool
+    is_out_of_band: bool
     """Whether the night is outside the band."""
     side: BandSide | None
     paired: bool
     """Whether the band describes changes since the night before on common cases, drawn around the night's value;
     otherwise it describes the values of the nights before."""
-
-
-_Break = TypedDict("_Break", {"break": bool})
 
 
 class _Night(TypedDict):
@@ -52,8 +49,11 @@ class _Night(TypedDict):
     state: EvaluationState
 
 
-class TrendNight(_Night, _Break, Band):
-    """One evaluation of the history. `break`: its comparability key differs from that of the night before."""
+class TrendNight(_Night, Band):
+    """One evaluation of the history."""
+
+    is_break: bool
+    """Whether its comparability key differs from that of the night before."""
 
 
 class NoiseFloor(TypedDict):
@@ -82,15 +82,16 @@ class Trend(TypedDict):
     stratum: str | None
     anchor: str | None
     """Id of the evaluation whose stored answers are judged every night; null for the system's own history."""
-    better: Direction
+    direction: Direction
+    """Direction in which the metric is better."""
     nights: list[TrendNight]
     """The oldest first."""
-    more: bool
+    has_earlier: bool
     """Whether there are earlier nights."""
-    first_out: str | None
+    first_out_of_band: str | None
     """First listed night outside the band that is comparable with the newest."""
     side: BandSide | None
-    """Side of `first_out`."""
+    """Side of `first_out_of_band`."""
     accepted: AcceptedLevel | None
     """Null if no accepted evaluation is comparable with the newest night."""
     noise: NoiseFloor | None
@@ -98,7 +99,14 @@ class Trend(TypedDict):
 
 
 SIDE_NAMES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
-NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}
+NO_BAND: Band = {
+    "smoothed": None,
+    "band_low": None,
+    "band_high": None,
+    "is_out_of_band": False,
+    "side": None,
+    "paired": False,
+}
 
 
 class RunNight(NamedTuple):
@@ -167,7 +175,7 @@ def _draw_bands(rows: Sequence[RowMapping], charted: ControlChart, *, paired: bo
             "smoothed": smoothed + paired * row["value"],
             "band_low": low + paired * row["value"],
             "band_high": high + paired * row["value"],
-            "out": bool(side),
+            "is_out_of_band": bool(side),
             "side": SIDE_NAMES[int(side)],
             "paired": paired,
         }

@@ -65,17 +65,21 @@ def trend(
     query = _select_evaluations(metric, stratum, series.tier, series.source, anchor=series.anchor or anchor, tags=tags)
     rows, band_rows = _read_history(engine, query, last)
     nights = _describe_nights(rows, band_rows)[-last:]
-    out = [night for night in nights if night["out"] and night["comparability_key"] == nights[-1]["comparability_key"]]
+    out = [
+        night
+        for night in nights
+        if night["is_out_of_band"] and night["comparability_key"] == nights[-1]["comparability_key"]
+    ]
     return {
         "metric": metric,
         "tier": series.tier,
         "source": series.source,
         "stratum": rows[-1]["stratum"] if rows else stratum,
         "anchor": series.anchor,
-        "better": declared.better,
+        "direction": declared.better,
         "nights": nights,
-        "more": len(rows) > last,
-        "first_out": out[0]["evaluation_id"] if out else None,
+        "has_earlier": len(rows) > last,
+        "first_out_of_band": out[0]["evaluation_id"] if out else None,
         "side": out[0]["side"] if out else None,
         "accepted": _read_accepted(engine, query, rows),
         "noise": _read_noise(engine, metric, rows),
@@ -222,7 +226,7 @@ def _describe_nights(rows: Sequence[RowMapping], band_rows: Sequence[RowMapping]
             "sut_label": row["sut_label"],
             "comparability_key": row["comparability_key"],
             "state": row["state"],
-            "break": previous_key is not None and previous_key != row["comparability_key"],
+            "is_break": previous_key is not None and previous_key != row["comparability_key"],
             **bands_by_id.get(row["id"], NO_BAND),
         }
         for row, previous_key in zip(rows, previous_keys, strict=False)

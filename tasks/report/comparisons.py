@@ -125,7 +125,7 @@ def build_trends(engine: Engine, entries: list[ReportEntry]) -> list[Document]:
             history = _load_trend(engine, name, tier, source)
             if history and len(history["nights"]) > 1:
                 noise = history["noise"]
-                view = {"tier": tier, "metric": name, "first_out": history["first_out"]}
+                view = {"tier": tier, "metric": name, "first_out_of_band": history["first_out_of_band"]}
                 histories.append(
                     {
                         **view,

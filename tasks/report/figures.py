@@ -160,11 +160,11 @@ def trend_figure(document: Mapping[str, Any]) -> Figure:
     nights = document["nights"]
     segments: list[list[Document]] = []
     for night in nights:
-        if night["break"] or not segments:
+        if night["is_break"] or not segments:
             segments.append([])
         segments[-1].append(night)
     traces = [trace for segment in segments for trace in _history_traces(segment)]
-    outliers = [night for night in nights if night["out"]]
+    outliers = [night for night in nights if night["is_out_of_band"]]
     if outliers:
         traces.append(_points(outliers, "@c:attention", size=11, symbol="circle-open"))
     if document["accepted"]:

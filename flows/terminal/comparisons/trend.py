@@ -90,9 +90,9 @@ def describe_history(document: Trend, words: dict[str, str]) -> Iterator[str]:
     """Yield sentences about the newest night, the first one out of the band, breaks, versions and noise."""
     nights: Sequence[Night] = document["nights"]
     name = document["metric"]
-    if not nights[-1]["out"]:
+    if not nights[-1]["is_out_of_band"]:
         yield _describe_newest(nights, name, words)
-    first = next((night for night in nights if night["evaluation_id"] == document["first_out"]), None)
+    first = next((night for night in nights if night["evaluation_id"] == document["first_out_of_band"]), None)
     if first is not None:
         band = {part: format_metric(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
         yield words["out"].format(
@@ -102,7 +102,7 @@ def describe_history(document: Trend, words: dict[str, str]) -> Iterator[str]:
             smoothed=band["smoothed"],
             low=band["band_low"],
             high=band["band_high"],
-            now=words["still" if nights[-1]["out"] else "back"],
+            now=words["still" if nights[-1]["is_out_of_band"] else "back"],
         )
     changes = [line for pair in pairwise(nights) for line in _list_changes(*pair, words)]
     yield from changes[-MAX_CHANGES:]
@@ -120,7 +120,7 @@ def describe_history(document: Trend, words: dict[str, str]) -> Iterator[str]:
 
 def _list_changes(before: Night, night: Night, words: dict[str, str]) -> Iterator[str]:
     """Yield what changed from one night to the next, apart from the value."""
-    if night["break"]:
+    if night["is_break"]:
         yield words["break"].format(date=_format_date(night), id=_describe(night), before=_describe(before))
     if night["sut_label"] != before["sut_label"]:
         old, new = (point["sut_label"] or words["no label"] for point in (before, night))
@@ -149,7 +149,7 @@ def _make_columns(nights: Sequence[Night]) -> list[Night | None]:
     """Return one column per night, and an empty one before each break."""
     columns: list[Night | None] = []
     for night in nights:
-        if night["break"]:
+        if night["is_break"]:
             columns.append(None)
         columns.append(night)
     return columns
@@ -162,7 +162,7 @@ def _draw_cell(night: Night | None, row: int, find_row: Any, *, is_level: bool) 
     if night["value"] is not None and find_row(night["value"]) == row:
         if night["state"] != "completed":
             return INVALID, "yellow"
-        return (OUT, "bold red") if night["out"] else (VALUE, "cyan")
+        return (OUT, "bold red") if night["is_out_of_band"] else (VALUE, "cyan")
     if is_level:
         return ACCEPTED, "green"
     if night["band_low"] is not None and find_row(night["band_low"]) <= row <= find_row(night["band_high"]):

@@ -51,7 +51,7 @@ def test_trend_prints_one_json_document(at_home: Path, history: tuple[str, list[
     source, ids = history
     document = json.loads(run_trend("hit_rate@1", "--source", source, "--last", "3", "--json").stdout)
     assert [night["evaluation_id"] for night in document["nights"]] == ids[-3:]
-    assert (document["first_out"], document["side"]) == (ids[20], "below")
+    assert (document["first_out_of_band"], document["side"]) == (ids[20], "below")
 
 
 def test_trend_explains_breaks_with_command(at_home: Path, engine: Engine) -> None:
@@ -75,7 +75,14 @@ def test_trend_suggests_nearest_metric(at_home: Path) -> None:
 
 
 def test_plot_keeps_width_and_shows_newest() -> None:
-    night = {"value": 0.5, "band_low": None, "band_high": None, "state": "completed", "out": False, "break": False}
+    night = {
+        "value": 0.5,
+        "band_low": None,
+        "band_high": None,
+        "state": "completed",
+        "is_out_of_band": False,
+        "is_break": False,
+    }
     nights = [night | {"started_at": f"2026-01-{day:02}", "value": day / 100} for day in range(1, 31)]
     lines = [line.plain for line in plot_history(nights, width=10, name="mrr", height=5)]
     assert len(lines) == 6
@@ -86,7 +93,14 @@ def test_plot_keeps_width_and_shows_newest() -> None:
 
 
 def test_plot_includes_distant_accepted_level() -> None:
-    night = {"value": 0.5, "band_low": 0.45, "band_high": 0.55, "state": "completed", "out": False, "break": False}
+    night = {
+        "value": 0.5,
+        "band_low": 0.45,
+        "band_high": 0.55,
+        "state": "completed",
+        "is_out_of_band": False,
+        "is_break": False,
+    }
     nights = [night | {"started_at": "2026-01-01"}] * 6
     first_line, *_ = (line.plain for line in plot_history(nights, width=10, name="mrr", height=5))
     assert ACCEPTED not in first_line
@@ -107,5 +121,12 @@ def test_trend_names_accepted_evaluation(
 
 
 def test_plot_of_unmeasured_nights_is_empty() -> None:
-    night = {"value": None, "band_low": None, "band_high": None, "state": "invalid", "out": False, "break": False}
+    night = {
+        "value": None,
+        "band_low": None,
+        "band_high": None,
+        "state": "invalid",
+        "is_out_of_band": False,
+        "is_break": False,
+    }
     assert list(plot_history([night | {"started_at": "2026-01-01"}], width=10, name="mrr")) == []

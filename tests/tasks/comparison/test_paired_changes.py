@@ -105,7 +105,7 @@ def test_trend_of_growing_log_ignores_harder_new_questions(engine: Engine, tmp_p
     assert calm["nights"][-1]["value"] < calm["nights"][0]["value"] - 0.1
     assert [night["paired"] for night in calm["nights"]] == [False] + [True] * 25
     assert [night["band_low"] is None for night in calm["nights"]] == [True] * 8 + [False] * 18
-    assert calm["first_out"] is None
+    assert calm["first_out_of_band"] is None
     newest = calm["nights"][-1]
     assert newest["band_low"] < newest["smoothed"] < newest["band_high"]
     assert newest["smoothed"] == pytest.approx(newest["value"])
@@ -113,7 +113,7 @@ def test_trend_of_growing_log_ignores_harder_new_questions(engine: Engine, tmp_p
     worse[np.flatnonzero(hits[:300])[:15]] = 0
     bad = store_night(engine, tmp_path, source, 26, range(308), hits=worse)
     history = trend(engine, "hit_rate@1", source=source)
-    assert (history["first_out"], history["side"]) == (bad, "below")
+    assert (history["first_out_of_band"], history["side"]) == (bad, "below")
     assert history["accepted"] == {
         "evaluation_id": calm["nights"][0]["evaluation_id"],
         "value": pytest.approx(hits[:100].mean()),
@@ -171,4 +171,4 @@ def test_trend_tolerates_first_failing_case(engine: Engine, tmp_path: Path) -> N
         store_night(engine, tmp_path, source, night, range(100), hits=hits)
     history = trend(engine, "hit_rate@1", source=source)
     assert history["nights"][-1]["value"] == 0.99
-    assert history["first_out"] is None
+    assert history["first_out_of_band"] is None

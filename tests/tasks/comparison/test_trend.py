@@ -18,13 +18,13 @@ def test_trend_names_first_night_of_a_drop(engine: Engine) -> None:
     source = make_source_name()
     ids = write_evaluations(engine, source, [*calm(20), *calm(5, 1, mean=0.7)])
     history = trend(engine, "hit_rate@1", tier="tier1", source=source)
-    assert (history["first_out"], history["side"]) == (ids[20], "below")
+    assert (history["first_out_of_band"], history["side"]) == (ids[20], "below")
     assert [night["evaluation_id"] for night in history["nights"]] == ids
     assert [night["band_low"] is None for night in history["nights"]] == [True] * 8 + [False] * 17
     first_low = history["nights"][20]
-    assert (first_low["out"], first_low["side"]) == (True, "below")
+    assert (first_low["is_out_of_band"], first_low["side"]) == (True, "below")
     assert first_low["smoothed"] < first_low["band_low"]
-    assert not any(night["out"] for night in history["nights"][:20])
+    assert not any(night["is_out_of_band"] for night in history["nights"][:20])
 
 
 def test_trend_breaks_at_another_key(engine: Engine) -> None:
@@ -32,9 +32,9 @@ def test_trend_breaks_at_another_key(engine: Engine) -> None:
     write_evaluations(engine, source, calm(10), key="before")
     write_evaluations(engine, source, calm(5, mean=0.3), key="after", first_night=10)
     history = trend(engine, "hit_rate@1", source=source)
-    assert [n for n, night in enumerate(history["nights"]) if night["break"]] == [10]
+    assert [n for n, night in enumerate(history["nights"]) if night["is_break"]] == [10]
     assert [night["band_low"] is None for night in history["nights"]] == [True] * 8 + [False] * 2 + [True] * 5
-    assert history["first_out"] is None  # 0.3 after 0.8 is another measurement, not a drop
+    assert history["first_out_of_band"] is None  # 0.3 after 0.8 is another measurement, not a drop
 
 
 def test_trend_continues_after_another_key(engine: Engine) -> None:
@@ -43,9 +43,9 @@ def test_trend_continues_after_another_key(engine: Engine) -> None:
     write_evaluations(engine, source, [0.1], key="forty cases", first_night=8)
     write_evaluations(engine, source, calm(1, 7), key="nightly", first_night=9)
     nights = trend(engine, "hit_rate@1", source=source)["nights"]
-    assert [night["break"] for night in nights] == [False] * 8 + [True, True]
+    assert [night["is_break"] for night in nights] == [False] * 8 + [True, True]
     assert nights[9]["band_low"] is not None
-    assert not nights[9]["out"]
+    assert not nights[9]["is_out_of_band"]
 
 
 def test_trend_shows_invalid_nights_without_counting_them(engine: Engine) -> None:
@@ -57,7 +57,7 @@ def test_trend_shows_invalid_nights_without_counting_them(engine: Engine) -> Non
     nights = trend(engine, "hit_rate@1", source=source)["nights"]
     assert [night["state"] for night in nights[8:]] == ["completed", "invalid", "completed", "completed"]
     assert [night["value"] for night in nights[9:11]] == [0.1, None]
-    assert [night["out"] for night in nights] == [False] * 12
+    assert [night["is_out_of_band"] for night in nights] == [False] * 12
     assert [night["band_low"] is None for night in nights[9:]] == [True, True, False]
 
 
@@ -74,7 +74,7 @@ def test_last_nights_have_bands_from_earlier_ones(engine: Engine) -> None:
     newest = trend(engine, "hit_rate@1", source=source, last=4)
     assert [night["evaluation_id"] for night in newest["nights"]] == ids[-4:]
     assert newest["nights"][0]["band_low"] is not None
-    assert newest["first_out"] == ids[12]
+    assert newest["first_out_of_band"] == ids[12]
     assert trend(engine, "hit_rate@1", source=source, last=1)["nights"][0]["evaluation_id"] == ids[-1]
 
 
@@ -83,7 +83,7 @@ def test_system_labels_are_not_breaks(engine: Engine) -> None:
     write_evaluations(engine, source, [0.8], sut_label="v1")
     write_evaluations(engine, source, [0.9], sut_label="v2", first_night=1)
     nights = trend(engine, "hit_rate@1", source=source)["nights"]
-    assert [(night["sut_label"], night["break"]) for night in nights] == [("v1", False), ("v2", False)]
+    assert [(night["sut_label"], night["is_break"]) for night in nights] == [("v1", False), ("v2", False)]
 
 
 def test_trend_of_real_users_uses_headline_stratum(engine: Engine) -> None:
@@ -123,7 +123,7 @@ def test_trend_omits_repeats_and_separates_anchors(engine: Engine) -> None:
 
 def test_trend_is_empty_without_evaluations(engine: Engine) -> None:
     history = trend(engine, "avg_rubric_of_nobody", tier="tier3", source=make_source_name())
-    assert (history["nights"], history["first_out"], history["noise"]) == ([], None, None)
+    assert (history["nights"], history["first_out_of_band"], history["noise"]) == ([], None, None)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_bands_do_not_depend_on_number_of_nights(engine: Engine) -> None:
     write_evaluations(engine, source, values[200:], first_night=203)
     many = trend(engine, "hit_rate@1", source=source, last=1_000)
     few = trend(engine, "hit_rate@1", source=source, last=20)
-    assert (many["more"], few["more"], len(few["nights"])) == (False, True, 20)
+    assert (many["has_earlier"], few["has_earlier"], len(few["nights"])) == (False, True, 20)
     for night, same_night in zip(many["nights"][-20:], few["nights"], strict=True):
         parts = ("smoothed", "band_low", "band_high")
         assert [night.pop(part) for part in parts] == pytest.approx([same_night.pop(part) for part in parts], rel=1e-12)

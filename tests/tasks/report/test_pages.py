@@ -140,7 +140,8 @@ def test_trend_figure_breaks_between_incomparable_evaluations() -> None:
         "band_high": None,
     }
     nights = [
-        night | {"started_at": f"2026-01-0{day}", "value": 0.5, "break": day == 3, "out": False} for day in (1, 2, 3, 4)
+        night | {"started_at": f"2026-01-0{day}", "value": 0.5, "is_break": day == 3, "is_out_of_band": False}
+        for day in (1, 2, 3, 4)
     ]
     figure = figures.trend_figure({"nights": nights, "accepted": {"evaluation_id": "x", "value": 0.55}})
     lines = [trace for trace in figure["data"] if "markers" in trace["mode"]]
