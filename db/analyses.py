@@ -13,12 +13,15 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError, resolve_id
+from yarus.db.former_keys import replace_former_keys
 from yarus.db.messages import Words
 from yarus.db.tables import analysis
 
 AnalysisKind = Literal["sweep", "robustness", "corpus"]
 StoredDocument = dict[str, Any]
 """The findings, as `--json` prints them."""
+AnalysisRow = Mapping[str, Any]
+"""Row of an analysis; its `document` has the new names of keys."""
 
 
 def save_analysis(engine: Engine, analysis_id: str, document: Mapping[str, Any], state: str) -> None:
@@ -54,7 +57,7 @@ def open_analysis(
                 _end(engine, analysis_id, state)
 
 
-def find_analysis(engine: Engine, kind: AnalysisKind, name: str) -> RowMapping:
+def find_analysis(engine: Engine, kind: AnalysisKind, name: str) -> AnalysisRow:
     """Return the analysis with that id, the only one whose id begins or ends so, or the `last` of its kind.
 
     Raises:
@@ -67,19 +70,23 @@ def find_analysis(engine: Engine, kind: AnalysisKind, name: str) -> RowMapping:
         analysis_id = resolve_id(
             ids, name, none=Words("no {kind}", kind=kind), several=Words("several analyses ({kind})", kind=kind)
         )
-        return connection.execute(select(analysis).where(analysis.c.id == analysis_id)).mappings().one()
+        return _to_row(connection.execute(select(analysis).where(analysis.c.id == analysis_id)).mappings().one())
 
 
 def list_analyses(
     engine: Engine, kind: AnalysisKind, *, source: str | None = None, limit: int | None = None
-) -> list[RowMapping]:
+) -> list[AnalysisRow]:
     """Return the analyses of a kind, newest first; mark those whose process died as `failed`."""
     _fail_orphaned(engine)
     rows = select(analysis).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     if source is not None:
         rows = rows.where(concerns_source(source))
     with reporting_unreachable(engine), engine.connect() as connection:
-        return list(connection.execute(rows.limit(limit)).mappings())
+        return list(map(_to_row, connection.execute(rows.limit(limit)).mappings()))
+
+
+def _to_row(stored: RowMapping) -> AnalysisRow:
+    return dict(stored) | {"document": replace_former_keys(stored["document"])}
 
 
 def concerns_source(source: str) -> ColumnElement[bool]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_or
 
 from pydantic import BaseModel
 
-from yarus.flows.cli.former_keys import FORMER_KEYS
+from yarus.db.former_keys import FORMER_KEYS
 from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.cases.table import CASE_COLUMNS
 from yarus.tasks.evaluation.config import DumpedAs

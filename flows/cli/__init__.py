@@ -70,7 +70,7 @@ def parse_moment(option: str, value: str | None) -> "datetime | None":
 
 def format_json(document: Any) -> str:
     """Return a document as `--json` prints it, with the former names of its keys."""
-    from yarus.flows.cli.former_keys import add_former_keys
+    from yarus.db.former_keys import add_former_keys
     from yarus.tasks.evaluation.summary import to_json
 
     return to_json(add_former_keys(document))

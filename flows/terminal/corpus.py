@@ -21,11 +21,15 @@ def print_corpus(document: CorpusAnalytics, language: str) -> None:
     if document["topics"]:
         console.print("", _make_topic_table(document["topics"], words))
     for line in filter(
-        None, (*unclustered_texts(document, language), non_questions_text(document["chatter"], language))
+        None, (*unclustered_texts(document, language), non_questions_text(document["non_questions"], language))
     ):
         console.print(clean(line), soft_wrap=True)
     console.print(f"\n{words['next']}", style="bold")
-    for line in _list_next_topics(document["next"], words, language) if document["next"] else (words["nothing"],):
+    for line in (
+        _list_next_topics(document["content_gaps"], words, language)
+        if document["content_gaps"]
+        else (words["nothing"],)
+    ):
         console.print(clean(line), soft_wrap=True)
     console.print()
     for line in _list_profile(document["profile"], words):
@@ -40,12 +44,12 @@ def _list_utilisation(used: CorpusUsage, words: dict[str, str], language: str) -
         lines += [words["over what"].format(n=len(used["evaluations"]), questions=used["n_questions"], k=used["k"])]
     for name, part in (("chunks", used["chunks"]), ("pages", used["pages"])):
         lines.append(words["unknown" if part["share"] is None else "used"].format(what=words[name], **part))
-        if part["dead"]:
-            names = "; ".join(str(item.get("id") or item["page"]) for item in part["dead"][:MAX_ITEMS])
+        if part["never_retrieved"]:
+            names = "; ".join(str(item.get("id") or item["page"]) for item in part["never_retrieved"][:MAX_ITEMS])
             lines.append(words["dead"].format(names=names))
         lines += [
-            words["over used"].format(times=item["times"], name=item.get("id") or item["page"])
-            for item in part["over_used"][:MAX_ITEMS]
+            words["over used"].format(times=item["ratio_to_mean"], name=item.get("id") or item["page"])
+            for item in part["over_retrieved"][:MAX_ITEMS]
         ]
     return lines
 
@@ -71,8 +75,8 @@ def _list_next_topics(topics: Sequence[ContentGap], words: dict[str, str], langu
     lines = []
     for position, topic in enumerate(topics[:MAX_NEXT], start=1):
         lines.append(f"{position}. {topic['label']}: {'; '.join(content_gap_reasons(topic, language))}")
-        if topic["examples_unserved"]:
-            lines.append(words["asked"].format(examples=" | ".join(topic["examples_unserved"])))
+        if topic["unserved_examples"]:
+            lines.append(words["asked"].format(examples=" | ".join(topic["unserved_examples"])))
         if topic["missing_pages"]:
             lines.append(words["gone"].format(pages=", ".join(page["page"] for page in topic["missing_pages"])))
     return lines

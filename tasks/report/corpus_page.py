@@ -46,8 +46,8 @@ def corpus_view(engine: Engine, source: str) -> Document | None:
         return None
     usage = analysis["utilisation"]
     map_columns = analysis.get("map")
-    # Older analyses without `chatter` have topics that are not comparable.
-    topics = analysis if "chatter" in analysis else {"next": [], "topics": [], "chatter": []}
+    # Older analyses without `non_questions` have topics that are not comparable.
+    topics = analysis if "non_questions" in analysis else {"content_gaps": [], "topics": [], "non_questions": []}
     return {
         "described_at": analysis["described_at"][:16].replace("T", " ") + " UTC",
         "unused": translate_reason(usage["reason"]) if usage["reason"] else None,
@@ -56,16 +56,16 @@ def corpus_view(engine: Engine, source: str) -> Document | None:
             for name in ("chunks", "pages")
             if (usage.get(name) or {}).get("total") is not None
         ],
-        "dead": [
+        "never_retrieved": [
             {"id": chunk["id"], "text": (chunk["text"] or "")[:MAX_EXAMPLE_CHARS]}
-            for chunk in ((usage.get("chunks") or {}).get("dead") or [])[:MAX_NEVER_RETRIEVED]
+            for chunk in ((usage.get("chunks") or {}).get("never_retrieved") or [])[:MAX_NEVER_RETRIEVED]
         ],
-        "next": [_gap_view(topic) for topic in topics["next"][:MAX_GAPS]],
+        "content_gaps": [_gap_view(topic) for topic in topics["content_gaps"][:MAX_GAPS]],
         "topics": [_topic_view(topic) for topic in topics["topics"][:MAX_TOPICS]],
         "outside": {name: " ".join(unclustered_texts(topics, name)) for name in LANGUAGES}
         if topics is analysis
         else None,
-        "apart": [_non_question_view(row) for row in topics["chatter"]],
+        "apart": [_non_question_view(row) for row in topics["non_questions"]],
         "figure": corpus_map_figure(map_columns) if map_columns and map_columns["x"] else None,
     }
 
@@ -74,7 +74,7 @@ def _gap_view(topic: Document) -> Document:
     return {
         "label": topic["label"],
         "rests": {name: "; ".join(content_gap_reasons(topic, name)) for name in LANGUAGES},
-        "examples": [text[:MAX_EXAMPLE_CHARS] for text in topic["examples_unserved"][:MAX_EXAMPLES]],
+        "examples": [text[:MAX_EXAMPLE_CHARS] for text in topic["unserved_examples"][:MAX_EXAMPLES]],
     }
 
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import evaluate
 from yarus.__main__ import cli
+from yarus.db.former_keys import FORMER_KEYS
 from yarus.flows.cli import format_json
-from yarus.flows.cli.former_keys import FORMER_KEYS
 from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.summary import combine_summaries
@@ -85,6 +85,12 @@ def test_every_document_prints_former_keys_beside_new_ones() -> None:
         former_keys = {former: key for key, former in FORMER_KEYS.items() if key in keys}
         assert not keys.keys() & former_keys.keys(), schema.__name__
         assert printed == {key: key for key in keys} | former_keys
+
+
+@pytest.mark.parametrize("command", ["corpus", "sweep", "robustness"])
+def test_stored_documents_have_no_former_keys(command: str) -> None:
+    for schema in GENERATOR.declared(DOCUMENTS[command]):
+        assert not get_type_hints(schema).keys() & set(FORMER_KEYS.values())
 
 
 def test_commands_with_json_have_document() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Maskers = Mapping[str, Callable[[str], str]]
-TEXT_KEYS = (*FREE_TEXTS, "passage", "error", "label", "words", "examples", "examples_unserved", "representative")
+TEXT_KEYS = (*FREE_TEXTS, "passage", "error", "label", "words", "examples", "unserved_examples", "representative")
 TEXT_KEYS += ("ground_truth_answer",)
 """Columns of cases and keys of documents that hold texts of people and models, at any depth."""
 CACHE_SIZE = 50_000

@@ -63,7 +63,7 @@ def analyse_corpus(
         "source": source,
         "embedder": model.identity,
         "utilisation": usage,
-        "chatter": count_non_questions(log, kinds),
+        "non_questions": count_non_questions(log, kinds),
         **analyse_topics(real_log, directions, cohesive),
         "profile": log_profile(log),
         "map": corpus_map,

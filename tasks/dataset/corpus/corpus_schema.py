@@ -24,8 +24,8 @@ class OverRetrieved(CorpusItem):
 
     questions: int
     """Number of questions that retrieved it."""
-    times: float
-    """`questions`, divided by the mean over all retrieved chunks or pages."""
+    ratio_to_mean: float
+    """`questions`, divided by their mean over all retrieved chunks or pages."""
 
 
 class RetrievalUsage(TypedDict):
@@ -36,11 +36,11 @@ class RetrievalUsage(TypedDict):
     """Number of them that any question retrieved; null without rankings of this unit."""
     share: float | None
     """Share of them that any question retrieved, 0 to 1."""
-    dead: list[CorpusItem]
-    """Never retrieved chunks or pages, up to twenty."""
-    n_dead: int | None
+    never_retrieved: list[CorpusItem]
+    """Up to twenty chunks or pages that no question retrieved."""
+    n_never_retrieved: int | None
     """Number of never retrieved chunks or pages."""
-    over_used: list[OverRetrieved]
+    over_retrieved: list[OverRetrieved]
     """Up to twenty, the most frequent first."""
 
 
@@ -84,11 +84,11 @@ class ContentGap(TypedDict):
     """Questions with a bad answer and no known page."""
     n_downvoted: int
     """Questions whose user rated the answer as bad."""
-    gain: float
+    expected_gain: float
     """Expected gain of a new page, in questions: `n_missing` + `n_unanswered` / 2."""
     missing_pages: list[PageCount]
     """Up to five labelled pages that are not in the corpus, the most frequent first."""
-    examples_unserved: list[str]
+    unserved_examples: list[str]
     """Up to three questions that a new page could help."""
 
 
@@ -98,16 +98,16 @@ class Topic(ContentGap):
     words: list[str]
     """Distinctive words, best first."""
     cohesion: float
-    """Mean cosine of two of its questions, -1 to 1, when it was found; above `cohesion_by_chance`."""
+    """Mean cosine of two of its questions, -1 to 1, when it was found; above `cohesion_threshold`."""
     share: float
     """Share of all questions that a page could answer, 0 to 1."""
     hit_rate: float | None
     """Share of questions with a relevant result, among those where this is known; null if it is known for none."""
-    n_hit_known: int
+    n_with_hit_rate: int
     """Questions with a known `hit_rate`."""
     failure_rate: float | None
     """Share of questions with a bad answer, among those where this is known; null if it is known for none."""
-    n_failure_known: int
+    n_with_failure_rate: int
     """Questions with a known `failure_rate`."""
     n_not_found: int
     """Questions whose page is in the corpus, but was not retrieved: improve retrieval instead of writing a page."""
@@ -124,15 +124,15 @@ class TopicAnalysis(TypedDict):
 
     topics: list[Topic]
     """The largest first."""
-    cohesion_by_chance: float | None
+    cohesion_threshold: float | None
     """95 % quantile of cohesion over topics of shuffled questions; null for fewer than two topics."""
-    without_topic: int
+    n_unclustered: int
     """Questions that are not similar to others, or that have no vector."""
-    without_topic_or_page: int
+    n_unclustered_without_page: int
     """Questions without a topic that a new page could help."""
-    examples_unserved: list[str]
+    unserved_examples: list[str]
     """Up to three of these questions."""
-    next: list[ContentGap]
+    content_gaps: list[ContentGap]
     """Up to ten topics to write about next, the largest gain first."""
 
 
@@ -186,7 +186,7 @@ class QuestionGrowth(TypedDict):
     """Growth of the number of questions."""
 
     months: list[MonthlyCount]
-    monthly: float | None
+    monthly_growth: float | None
     """Mean growth per month, 0.1 is 10 %; the first and last month do not count. Null with fewer than three complete
     months, or if one has no questions."""
 
@@ -203,7 +203,7 @@ class LogProfile(TypedDict):
     """Shares of questions in `cyrillic`, `latin`, `mixed` and `neither`, 0 to 1."""
     abbreviations: list[Abbreviation]
     """Up to thirty, the most frequent first."""
-    seasons: Seasonality
+    seasonality: Seasonality
     growth: QuestionGrowth
 
 
@@ -220,11 +220,11 @@ class CorpusMap(TypedDict):
     outcome: list[Literal["missing", "miss", "hit", "unknown"] | None]
     """`missing`: the corpus has no page for the question; `miss`: nothing relevant was retrieved; `hit`: something
     relevant was; `unknown`. Null for chunks."""
-    uses: list[int | None]
+    retrieval_counts: list[int | None]
     """Number of questions that retrieved the chunk; null for questions."""
     n_total: int
     """All questions and chunks; the map shows a sample if there are too many."""
-    explained: float | None
+    explained_variance: float | None
     """Share of variance on the map, 0 to 1; null if there are no components."""
 
 
@@ -237,7 +237,7 @@ class _Used(TypedDict):
 class CorpusAnalytics(_Used, TopicAnalysis):
     """Use of the corpus, topics of the questions, and content gaps."""
 
-    chatter: list[NonQuestions]
+    non_questions: list[NonQuestions]
     """Messages that are not questions and belong to no topic; the most frequent kind first."""
     profile: LogProfile
     map: CorpusMap

@@ -38,7 +38,7 @@ def log_profile(log: QuestionLog) -> LogProfile:
         },
         "scripts": script_shares(questions),
         "abbreviations": count_abbreviations(questions, log.corpus.texts),
-        "seasons": seasonality(times),
+        "seasonality": seasonality(times),
         "growth": monthly_growth(times),
     }
 
@@ -82,16 +82,17 @@ def monthly_growth(times: Sequence[datetime]) -> QuestionGrowth:
     The first and last month are usually incomplete, so that the growth rate ignores them.
 
     Returns:
-        `months`, and `monthly`: the mean factor minus 1; None below three complete months, or if one of them is empty.
+        `months`, and `monthly_growth`: the mean factor minus 1; None below three complete months, or if one of them is
+        empty.
     """
     counts = Counter(f"{time.year:04d}-{time.month:02d}" for time in times)
     if not counts:
-        return {"months": [], "monthly": None}
+        return {"months": [], "monthly_growth": None}
     months = np.arange(np.datetime64(min(counts)), np.datetime64(max(counts)) + 1).astype(str).tolist()
     complete = [counts[month] for month in months[1:-1]]
     is_sufficient = len(complete) >= 3 and all(complete)
     factor = (complete[-1] / complete[0]) ** (1 / (len(complete) - 1)) - 1 if is_sufficient else None
-    return {"months": [{"month": month, "n": counts[month]} for month in months], "monthly": factor}
+    return {"months": [{"month": month, "n": counts[month]} for month in months], "monthly_growth": factor}
 
 
 def _script_kind(text: str) -> str:
@@ -114,7 +115,7 @@ def content_gap_reasons(topic: Mapping[str, Any], language: str) -> list[str]:
     """Return texts about the number of questions, their problems (without zero counts) and the expected gain.
 
     Args:
-        topic: a topic of `next`.
+        topic: a topic of `content_gaps`.
         language: language of the texts.
     """
     templates = texts("corpus", language)
@@ -123,7 +124,7 @@ def content_gap_reasons(topic: Mapping[str, Any], language: str) -> list[str]:
     return [
         templates["asked times"].format(n=topic["n"], n_distinct=topic["n_distinct"]),
         *(templates[f"of which {name}"].format(n=topic[name]) for name in COUNTS if topic[name]),
-        templates["gain"].format(gain=f"{topic['gain']:g}", how=gain_sum),
+        templates["gain"].format(gain=f"{topic['expected_gain']:g}", how=gain_sum),
     ]
 
 
@@ -135,13 +136,13 @@ def unclustered_texts(document: Mapping[str, Any], language: str) -> list[str]:
         language: language of the texts.
     """
     templates = texts("corpus", language)
-    chance, n_without_topic = document["cohesion_by_chance"], document["without_topic"]
+    chance, n_without_topic = document["cohesion_threshold"], document["n_unclustered"]
     lines = [] if document["topics"] else [templates["no topics"]]
     lines += [templates["by chance"].format(chance=chance)] if chance is not None else []
     lines += [templates["without topic"].format(n=n_without_topic)] if n_without_topic else []
-    if n_unserved := document["without_topic_or_page"]:
+    if n_unserved := document["n_unclustered_without_page"]:
         lines.append(templates["without page"].format(n=n_unserved))
-        if examples := document.get("examples_unserved"):  # older stored analyses have no examples
+        if examples := document.get("unserved_examples"):  # older stored analyses have no examples
             lines.append(templates["for example"].format(examples=" | ".join(text[:MAX_CHARS] for text in examples)))
     return lines
 

@@ -76,7 +76,7 @@ def build_corpus_map(
 
     Returns:
         x, y (the first two components), kind, id, text, topic and outcome of questions, uses of chunks, and
-        `explained`, the share of variance on the map.
+        `explained_variance`, the share of variance on the map.
     """
     n = len(questions)
     coordinates = np.concatenate([questions, chunks])[:, :2]
@@ -84,7 +84,9 @@ def build_corpus_map(
     located = np.flatnonzero(~np.isnan(coordinates).any(axis=1))
     sampled_rows = np.sort(np.random.default_rng(seed).permutation(located)[:points])
     outcomes = np.select([log.is_missing, log.hits == 0, log.hits == 1], ["missing", "miss", "hit"], "unknown").tolist()
-    columns: dict[str, list[object]] = {name: [] for name in ("kind", "id", "text", "topic", "outcome", "uses")}
+    columns: dict[str, list[object]] = {
+        name: [] for name in ("kind", "id", "text", "topic", "outcome", "retrieval_counts")
+    }
     for row in sampled_rows.tolist():
         if row < n:
             question = log.questions[row]
@@ -97,7 +99,7 @@ def build_corpus_map(
             columns[name].append(value if name != "text" else truncate_text(" ".join(str(value).split()), MAX_CHARS))
     x, y = (coordinates[sampled_rows, axis].round(DIGITS).tolist() for axis in (0, 1))
     explained = float(variance[:2].sum()) if len(variance) else None
-    return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(coordinates), "explained": explained})
+    return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(coordinates), "explained_variance": explained})
 
 
 def _principal_components(centred: Vectors) -> tuple[Floats, Floats]:

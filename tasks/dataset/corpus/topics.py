@@ -131,7 +131,7 @@ def topic_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]
 def analyse_topics(log: QuestionLog, vectors: Floats, cohesive: CohesiveTopics) -> TopicAnalysis:
     """Return each topic with its size and answer quality, largest first, and the content gaps.
 
-    `gain` is the sum of the expected gains of a new page over the topic's questions: 1 if the page is missing in the
+    `expected_gain` is the sum of the gains of a new page over the topic's questions: 1 if the page is missing in the
     corpus, 0.5 if the answer was bad and no page is known, and 0 otherwise. So it never exceeds the number of questions
     without a page.
     """
@@ -146,16 +146,18 @@ def analyse_topics(log: QuestionLog, vectors: Floats, cohesive: CohesiveTopics) 
         )
         for topic, cohesion in enumerate(cohesive.cohesion)
     ]
-    gaps = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))
+    gaps = sorted(
+        (row for row in rows if row["expected_gain"] > 0), key=lambda row: (-row["expected_gain"], row["topic"])
+    )
     is_unclustered = topics < 0
     unserved = [log.questions[row]["question"] for row in np.flatnonzero(is_unclustered & (gains > 0))]
     return {
         "topics": rows,
-        "cohesion_by_chance": None if math.isnan(cohesive.chance_level) else cohesive.chance_level,
-        "without_topic": int(is_unclustered.sum()),
-        "without_topic_or_page": len(unserved),
-        "examples_unserved": _distinct_questions(unserved)[:EXAMPLES],
-        "next": [_summarize_topic(row) for row in gaps[:MAX_GAPS]],
+        "cohesion_threshold": None if math.isnan(cohesive.chance_level) else cohesive.chance_level,
+        "n_unclustered": int(is_unclustered.sum()),
+        "n_unclustered_without_page": len(unserved),
+        "unserved_examples": _distinct_questions(unserved)[:EXAMPLES],
+        "content_gaps": [_summarize_topic(row) for row in gaps[:MAX_GAPS]],
     }
 
 
@@ -193,19 +195,19 @@ def _describe_topic(
         "cohesion": cohesion,
         "share": len(rows) / len(log.questions),
         "hit_rate": _finite_mean(log.hits[rows]),
-        "n_hit_known": int((~np.isnan(log.hits[rows])).sum()),
+        "n_with_hit_rate": int((~np.isnan(log.hits[rows])).sum()),
         "failure_rate": _finite_mean(log.failures[rows]),
-        "n_failure_known": int((~np.isnan(log.failures[rows])).sum()),
+        "n_with_failure_rate": int((~np.isnan(log.failures[rows])).sum()),
         "n_missing": int(log.is_missing[rows].sum()),
         "n_unanswered": int((gains[rows] == FAILED_GAIN).sum()),
         "n_not_found": int((log.hits[rows] == 0).sum()),
         "n_downvoted": sum(log.questions[row]["score"] == BAD for row in rows.tolist()),
         "missing_rate": float(log.is_missing[rows].mean()),
-        "gain": float(gains[rows].sum()),
+        "expected_gain": float(gains[rows].sum()),
         "pages": most_common_pages([log.relevant[row] for row in rows], PAGES),
         "missing_pages": most_common_pages([log.removed_pages[row] for row in rows], PAGES),
         "examples": _distinct_questions(texts)[:EXAMPLES],
-        "examples_unserved": _distinct_questions(unserved)[:EXAMPLES],
+        "unserved_examples": _distinct_questions(unserved)[:EXAMPLES],
     }
 
 

@@ -95,7 +95,14 @@ def _retrieved_pairs(cases: pa.Table, ids: list[str], numbers: dict[str, int]) -
 def _measure_items(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> RetrievalUsage:
     """Return total, retrieved items and their share, and examples of never retrieved and over-retrieved items."""
     if not is_known:
-        return {"total": len(items), "retrieved": None, "share": None, "dead": [], "n_dead": None, "over_used": []}
+        return {
+            "total": len(items),
+            "retrieved": None,
+            "share": None,
+            "never_retrieved": [],
+            "n_never_retrieved": None,
+            "over_retrieved": [],
+        }
     never_retrieved = np.flatnonzero(uses == 0)
     mean = float(uses[uses > 0].mean()) if (uses > 0).any() else 0.0
     overused = [item for item in np.argsort(-uses, kind="stable") if uses[item] >= max(MIN_USES, OVER_USE_RATIO * mean)]
@@ -103,10 +110,10 @@ def _measure_items(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> 
         "total": len(items),
         "retrieved": len(items) - len(never_retrieved),
         "share": (len(items) - len(never_retrieved)) / len(items) if items else None,
-        "n_dead": len(never_retrieved),
-        "dead": [items[item] for item in never_retrieved[:MAX_ITEMS]],
-        "over_used": [
-            {**items[item], "questions": int(uses[item]), "times": float(uses[item] / mean)}
+        "n_never_retrieved": len(never_retrieved),
+        "never_retrieved": [items[item] for item in never_retrieved[:MAX_ITEMS]],
+        "over_retrieved": [
+            {**items[item], "questions": int(uses[item]), "ratio_to_mean": float(uses[item] / mean)}
             for item in map(int, overused[:MAX_ITEMS])
         ],
     }

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow("breadth: the corpus of a night")
 
 def test_topics_contain_every_question_once(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
     analytics = analyse_corpus(engine, "sample")
-    n_chatter = sum(row["n"] for row in analytics["chatter"])
+    n_chatter = sum(row["n"] for row in analytics["non_questions"])
     n_in_topics = sum(topic["n"] for topic in analytics["topics"])
-    assert n_in_topics + analytics["without_topic"] + n_chatter == analytics["profile"]["n_questions"]
+    assert n_in_topics + analytics["n_unclustered"] + n_chatter == analytics["profile"]["n_questions"]
     sizes = [topic["n"] for topic in analytics["topics"]]
     assert sizes == sorted(sizes, reverse=True)
     assert analytics == analyse_corpus(engine, "sample"), "the same twice"
     hits = [row["hit_rate@10"] for row in read_rows(night["tier1"])]
-    n_known = sum(topic["n_hit_known"] for topic in analytics["topics"])
+    n_known = sum(topic["n_with_hit_rate"] for topic in analytics["topics"])
     assert 0 < n_known <= sum(hit is not None for hit in hits) + len(read_rows(night["real_users"]))
 
 
@@ -32,7 +32,7 @@ def test_night_stores_analytics(night: dict[str, Document], engine: Engine, at_h
     stored = load_newest_analysis(engine, "sample")
     assert stored is not None
     assert stored["corpus_id"].startswith("corpus-")
-    assert {"utilisation", "topics", "next", "profile", "map"} <= stored.keys()
+    assert {"utilisation", "topics", "content_gaps", "profile", "map"} <= stored.keys()
     assert night["tier1"]["evaluation_id"] in stored["utilisation"]["evaluations"]
     assert load_newest_analysis(engine, "nothing") is None
 

@@ -57,14 +57,14 @@ def test_topic_with_removed_pages_is_first_content_gap(
 ) -> None:
     name, gap_questions = gap
     document = analyse_corpus(engine, name)
-    first, second = document["next"][:2]
+    first, second = document["content_gaps"][:2]
     assert first["n_missing"] > first["n"] / 2
-    assert first["gain"] > second["gain"]
-    assert set(first["examples_unserved"]) & gap_questions
+    assert first["expected_gain"] > second["expected_gain"]
+    assert set(first["unserved_examples"]) & gap_questions
     assert any("вайф" in word or "wifi" in word or "вай" in word for word in first["label"].split(", ")), first["label"]
     assert first["missing_pages"][0]["n"] >= 5
     sample_document = analyse_corpus(engine, "sample")
-    assert first["label"] not in {topic["label"] for topic in sample_document["next"][:1]}
+    assert first["label"] not in {topic["label"] for topic in sample_document["content_gaps"][:1]}
 
 
 def test_retrieval_is_unknown_without_evaluations(gap: tuple[str, set[str]], engine: Engine, at_home: Path) -> None:
@@ -83,9 +83,9 @@ def test_usage_counts_questions(engine: Engine, at_home: Path, tmp_path: Path) -
     counts = Counter(chunk for ranking in rankings for chunk in ranking)
     assert usage["chunks"]["retrieved"] == len(counts)
     assert usage["chunks"]["share"] == pytest.approx(len(counts) / 31)
-    assert usage["chunks"]["n_dead"] == 31 - len(counts)
+    assert usage["chunks"]["n_never_retrieved"] == 31 - len(counts)
     assert usage["pages"]["total"] == 30
-    assert "extra" in {item["id"] for item in usage["chunks"]["dead"]} or 31 - len(counts) > 20
+    assert "extra" in {item["id"] for item in usage["chunks"]["never_retrieved"]} or 31 - len(counts) > 20
     evaluate("tier1", source=name)
     assert analyse_corpus(engine, name)["utilisation"]["chunks"] == usage["chunks"], (
         "the same question again is no other one"
@@ -99,7 +99,7 @@ def test_usage_counts_chunks_of_corpus_without_pages(engine: Engine, at_home: Pa
     evaluate("tier1", source=name)
     usage = analyse_corpus(engine, name)["utilisation"]
     assert usage["chunks"]["retrieved"]
-    assert (usage["pages"]["total"], usage["pages"]["share"], usage["pages"]["dead"]) == (0, None, [])
+    assert (usage["pages"]["total"], usage["pages"]["share"], usage["pages"]["never_retrieved"]) == (0, None, [])
 
 
 @pytest.mark.parametrize("n", [5, 25])
@@ -115,12 +115,12 @@ def test_single_or_empty_questions_have_no_topic(engine: Engine, at_home: Path, 
     single = analyse_corpus(
         engine, load(tmp_path, "alone", [question(0, question="Где взять справку?")], make_passages(1))
     )
-    assert (single["topics"], single["without_topic"], single["cohesion_by_chance"]) == ([], 1, None)
+    assert (single["topics"], single["n_unclustered"], single["cohesion_threshold"]) == ([], 1, None)
     no_labels = {"relevant_chunk_ids": None, "relevant_urls": None}
     name = load(tmp_path, "no_words", [question(i, question="?!"[i:], **no_labels) for i in range(2)], make_passages(1))
     document = analyse_corpus(engine, name)
-    assert (document["topics"], document["without_topic"]) == ([], 0)
-    assert document["chatter"] == [{"kind": "empty", "n": 2, "examples": ["?!", "!"]}]
+    assert (document["topics"], document["n_unclustered"]) == ([], 0)
+    assert document["non_questions"] == [{"kind": "empty", "n": 2, "examples": ["?!", "!"]}]
     synthetic_source = load(tmp_path, "only_synthetic", [question(0, origin="synthetic")], make_passages(1))
     with pytest.raises(InputError, match="no questions of users"):
         analyse_corpus(engine, synthetic_source)
@@ -180,11 +180,11 @@ def test_profile_statistics() -> None:
     times = [
         datetime(2025, month, 1, tzinfo=UTC) for month, n in ((1, 5), (2, 1), (3, 2), (4, 4), (5, 1)) for _ in range(n)
     ]
-    assert monthly_growth(times)["monthly"] == pytest.approx(1.0), (
+    assert monthly_growth(times)["monthly_growth"] == pytest.approx(1.0), (
         "1, 2, 4: the ends of the log are seldom whole months"
     )
     assert [month["n"] for month in monthly_growth(times)["months"]] == [5, 1, 2, 4, 1]
-    assert monthly_growth(times[:6])["monthly"] is None
-    assert monthly_growth([]) == {"months": [], "monthly": None}
+    assert monthly_growth(times[:6])["monthly_growth"] is None
+    assert monthly_growth([]) == {"months": [], "monthly_growth": None}
     assert seasonality(times)["by_month"]["4"] == 4
     assert seasonality([])["reason"]

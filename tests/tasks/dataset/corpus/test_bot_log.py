@@ -43,27 +43,27 @@ def topic_of(document: Document) -> dict[str, int]:
 
 def test_non_questions_are_counted_by_kind(document: Document, log: BotLog, topic_of: dict[str, int]) -> None:
     planted = Counter(subject for subject in log.truth.values() if subject in JUNK)
-    counts = {row["kind"]: row["n"] for row in document["chatter"]}
+    counts = {row["kind"]: row["n"] for row in document["non_questions"]}
     for kind, n in planted.items():
         assert 0.95 * n <= counts[kind], kind
     real_questions = [name for name, subject in log.truth.items() if subject not in JUNK]
     misclassified = [name for name in real_questions if name not in topic_of]
     n_from_sample = 3 * 10  # non-questions of the sample: greetings, thanks, a test, one in English; three times each
     assert len(misclassified) <= n_from_sample + 0.01 * len(real_questions)
-    n_counted = sum(row["n"] for row in document["chatter"]) + sum(topic["n"] for topic in document["topics"])
-    assert n_counted + document["without_topic"] == document["profile"]["n_questions"] == len(log.questions)
+    n_counted = sum(row["n"] for row in document["non_questions"]) + sum(topic["n"] for topic in document["topics"])
+    assert n_counted + document["n_unclustered"] == document["profile"]["n_questions"] == len(log.questions)
 
 
 def test_non_questions_are_not_content_gaps(document: Document) -> None:
     junk = {text for texts in JUNK.values() for text in texts}
-    for topic in (*document["next"], *document["topics"]):
-        assert not {topic["representative"], *topic["examples_unserved"]} & junk
+    for topic in (*document["content_gaps"], *document["topics"]):
+        assert not {topic["representative"], *topic["unserved_examples"]} & junk
         assert not {"https", "http", "com", "test", "тест", "настроение"} & set(topic["label"].split(", "))
         assert not [page for page in topic["missing_pages"] if "99000" in page["page"]]
 
 
 def test_topic_of_removed_pages_is_first_and_named(document: Document) -> None:
-    first = document["next"][0]
+    first = document["content_gaps"][0]
     assert "амазон" in first["label"], first
     assert "мазон" in first["representative"] and first["n_missing"] > 0.8 * first["n"]
     assert first["missing_pages"][0]["page"].endswith("pageId=0")
@@ -80,24 +80,24 @@ def test_single_questions_are_mostly_unclustered(document: Document, log: BotLog
     assert n_unclustered_single >= n_single / 2
     n_clustered = sum(subjects.total() - subjects["bag"] for topic, subjects in subjects_by_topic.items() if topic >= 0)
     assert n_clustered >= 0.7 * (len(topic_of) - n_single)
-    assert document["without_topic_or_page"] >= n_unclustered_single / 2
+    assert document["n_unclustered_without_page"] >= n_unclustered_single / 2
 
 
 def test_topics_have_cohesion_above_chance(document: Document) -> None:
-    assert 0.1 < document["cohesion_by_chance"] < 0.7
+    assert 0.1 < document["cohesion_threshold"] < 0.7
     for topic in document["topics"]:
-        assert document["cohesion_by_chance"] <= topic["cohesion"] <= 1 + 1e-9
+        assert document["cohesion_threshold"] <= topic["cohesion"] <= 1 + 1e-9
         assert topic["representative"] == topic["examples"][0]
         assert 0 < topic["n_distinct"] <= topic["n"]
 
 
 def test_content_gaps_have_consistent_gains(document: Document) -> None:
-    assert document["next"]
-    for topic in document["next"]:
-        assert topic["gain"] == topic["n_missing"] + topic["n_unanswered"] / 2
-        assert 0 < topic["gain"] <= topic["n_missing"] + topic["n_unanswered"] <= topic["n"]
-        assert topic["n_downvoted"] <= topic["n"] and topic["examples_unserved"]
-    gains = [topic["gain"] for topic in document["next"]]
+    assert document["content_gaps"]
+    for topic in document["content_gaps"]:
+        assert topic["expected_gain"] == topic["n_missing"] + topic["n_unanswered"] / 2
+        assert 0 < topic["expected_gain"] <= topic["n_missing"] + topic["n_unanswered"] <= topic["n"]
+        assert topic["n_downvoted"] <= topic["n"] and topic["unserved_examples"]
+    gains = [topic["expected_gain"] for topic in document["content_gaps"]]
     assert gains == sorted(gains, reverse=True)
 
 
@@ -107,25 +107,29 @@ def test_report_shows_analysis_in_both_languages(document: Document, engine: Eng
     view = corpus_page.corpus_view(engine, "bot_log")
     assert view is not None
     for language in ("ru", "en"):
-        reasons = [topic["rests"][language] for topic in view["next"]]
+        reasons = [topic["rests"][language] for topic in view["content_gaps"]]
         assert reasons == [
-            "; ".join(content_gap_reasons(topic, language)) for topic in document["next"][: corpus_page.MAX_GAPS]
+            "; ".join(content_gap_reasons(topic, language))
+            for topic in document["content_gaps"][: corpus_page.MAX_GAPS]
         ]
-        assert str(document["without_topic"]) in view["outside"][language]
-        assert document["examples_unserved"][0] in view["outside"][language]  # the examples are shown
-    assert [row["n"] for row in view["apart"]] == [row["n"] for row in document["chatter"]]
-    old_document = {name: part for name, part in document.items() if name != "chatter"}
+        assert str(document["n_unclustered"]) in view["outside"][language]
+        assert document["unserved_examples"][0] in view["outside"][language]  # the examples are shown
+    assert [row["n"] for row in view["apart"]] == [row["n"] for row in document["non_questions"]]
+    old_document = {name: part for name, part in document.items() if name != "non_questions"}
     with analyses.open_analysis(engine, "corpus", "bot_log", {}) as corpus_id:
         analyses.save_analysis(engine, corpus_id, old_document, "completed")
     old_view = corpus_page.corpus_view(engine, "bot_log")
-    assert old_view is not None and (old_view["next"], old_view["topics"], old_view["apart"]) == ([], [], [])
+    assert old_view is not None and (old_view["content_gaps"], old_view["topics"], old_view["apart"]) == ([], [], [])
 
 
 def test_content_gap_reasons_omit_zero_counts() -> None:
-    topic = {"n": 12, "n_distinct": 9, "n_missing": 0, "n_unanswered": 5, "n_downvoted": 0, "gain": 2.5}
+    topic = {"n": 12, "n_distinct": 9, "n_missing": 0, "n_unanswered": 5, "n_downvoted": 0, "expected_gain": 2.5}
     assert content_gap_reasons(topic, "ru") == [
         "вопросов 12, разных 9",
         "плохой ответ, страница неизвестна у 5",
         "ожидаемая польза 2.5 = 5 × 0.5",
     ]
-    assert content_gap_reasons(topic | {"n_missing": 3, "gain": 5.5}, "en")[-1] == "expected gain 5.5 = 3 × 1 + 5 × 0.5"
+    assert (
+        content_gap_reasons(topic | {"n_missing": 3, "expected_gain": 5.5}, "en")[-1]
+        == "expected gain 5.5 = 3 × 1 + 5 × 0.5"
+    )

@@ -1,13 +1,17 @@
-"""Keys of `--json` documents that have a new name; for this release the former key is printed beside it."""
+"""Keys of JSON documents that have a new name; for this release `--json` prints the former key beside it."""
 
 from typing import Any
 
 FORMER_KEYS = {
     "checks_per_year": "looks_a_year",
+    "cohesion_threshold": "cohesion_by_chance",
+    "content_gaps": "next",
     "detection_delay_2_points": "nights_to_notice_2_points",
     "detection_delay_5_points": "nights_to_notice_5_points",
     "detection_delay_drift": "nights_to_notice_a_fifth_of_a_point_a_night",
     "direction": "better",
+    "expected_gain": "gain",
+    "explained_variance": "explained",
     "false_alarms_per_year": "false_alarms_a_year",
     "first_out_of_band": "first_out",
     "has_earlier": "more",
@@ -19,10 +23,23 @@ FORMER_KEYS = {
     "metric_changes": "moved",
     "min_change": "least_change",
     "min_detectable_effect": "smallest_detectable",
+    "monthly_growth": "monthly",
     "n_cases_needed": "needs",
+    "n_never_retrieved": "n_dead",
+    "n_unclustered": "without_topic",
+    "n_unclustered_without_page": "without_topic_or_page",
+    "n_with_failure_rate": "n_failure_known",
+    "n_with_hit_rate": "n_hit_known",
+    "never_retrieved": "dead",
     "night_noise_sd": "night_by_itself",
+    "non_questions": "chatter",
+    "over_retrieved": "over_used",
+    "ratio_to_mean": "times",
     "regressed_cases": "broke",
+    "retrieval_counts": "uses",
+    "seasonality": "seasons",
     "unmonitored_evaluations": "unwatched",
+    "unserved_examples": "examples_unserved",
 }
 """New key -> former key. A new key has one meaning in all documents."""
 
@@ -35,3 +52,13 @@ def add_former_keys(document: Any) -> Any:
         return document
     values = {key: add_former_keys(value) for key, value in document.items()}
     return values | {former: values[key] for key, former in FORMER_KEYS.items() if key in values}
+
+
+def replace_former_keys(document: Any) -> Any:
+    """Return a stored document with the new names of its keys."""
+    if isinstance(document, list):
+        return [replace_former_keys(part) for part in document]
+    if not isinstance(document, dict):
+        return document
+    new_keys = {former: key for key, former in FORMER_KEYS.items()}
+    return {new_keys.get(key, key): replace_former_keys(value) for key, value in document.items()}
