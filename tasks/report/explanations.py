@@ -33,7 +33,7 @@ def explanation_view(engine: Engine, before: str, after: str, *, force: bool) ->
         "sentences": by_sentence,
         "parts": parts,
         "largest": largest,
-        "by": translations("explanation", f"topics by {explanation['topics_by']}"),
+        "by": translations("explanation", f"topics by {explanation['topic_source']}"),
         "corpus": _corpus_text(explanation),
     }
 
@@ -44,7 +44,7 @@ def _part_views(name: str, explained: ExplainedMetric) -> list[Document]:
     if explained["answers"]:
         labelled.append((translations("explanation", "by answers"), explained["answers"]))
     groups: list[tuple[str, Mapping[Any, ExplainedPart] | None, Sequence[str]]] = [
-        ("fates", explained["fates"], [fate for fate in PAGE_CHANGES if fate != "untouched"]),
+        ("fates", explained["page_changes"], [fate for fate in PAGE_CHANGES if fate != "untouched"]),
         ("explained_stages", explained["stages"], STAGES),
     ]
     grouped = [(section, key, group[key]) for section, group, keys in groups for key in keys if group and key in group]
@@ -84,7 +84,9 @@ def _largest_contributions(name: str, explained: ExplainedMetric) -> Document:
             {
                 **row,
                 "answers": format_metric(name, row["answers"], sign=True),
-                "fate": translations("fates", row["fate"]) if row["fate"] not in (None, "untouched") else None,
+                "fate": translations("fates", row["page_change"])
+                if row["page_change"] not in (None, "untouched")
+                else None,
                 "link": row["page"] if row["page"].startswith(("http://", "https://")) else None,
             }
             for row in explained["pages"]

@@ -35,11 +35,11 @@ def print_explanation(document: Explanation, language: str) -> None:
         console.print(words["relabelled"].format(n=document["n_relabelled"]))
     for sentence in explanation_sentences(document, language):
         console.print(clean(sentence), soft_wrap=True)
-    for name, why in document["not_split"].items():
+    for name, why in document["not_decomposed"].items():
         console.print(f"{words['not split']}: {name} ({clean(told(why, language))})", style="dim")
     for name, metric in list(document["metrics"].items())[:1]:
         _print_largest(console, name, metric, language)
-    console.print(words[f"topics by {document['topics_by']}"], style="dim", soft_wrap=True)
+    console.print(words[f"topics by {document['topic_source']}"], style="dim", soft_wrap=True)
 
 
 def _print_largest(console: Console, name: str, metric: ExplainedMetric, language: str) -> None:
@@ -52,7 +52,9 @@ def _print_largest(console: Console, name: str, metric: ExplainedMetric, languag
         console.print(table)
     fates = texts("fates", language)
     for page in metric["pages"]:
-        fate = f" ({fates[page['fate'] or 'untouched']})" if page["fate"] not in (None, "untouched") else ""
+        fate = (
+            f" ({fates[page['page_change'] or 'untouched']})" if page["page_change"] not in (None, "untouched") else ""
+        )
         text = words["page"].format(n=page["n"], part=format_metric(name, page["answers"], sign=True))
         console.print(f"  {clean(page['page'])}{fate}: {text}", soft_wrap=True)
     for case in metric["cases"]:

@@ -111,24 +111,24 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "b": describe_evaluation(rows[1]),
         "changed_settings": changed_settings(*rows),
         "key_differences": [*differs, *others],
-        "topics_by": questions.topics_by,
+        "topic_source": questions.topics_by,
         "n_relabelled": questions.n_relabelled,
         "corpus": _count_fates(versions),
-        "lost": lost_measures(questions),
+        "no_longer_measured": lost_measures(questions),
         "new_topics": new_topics(questions, *headline_values(sides[1], declared, questions)),
         "metrics": {},
-        "not_split": {},
+        "not_decomposed": {},
     }
     for metric in declared:
         if only and metric.name not in only:
             continue
         before, after = (case_values(metric, cases) for cases in sides)
         if isinstance(before, str) or isinstance(after, str):
-            document["not_split"][metric.name] = before if isinstance(before, str) else str(after)
+            document["not_decomposed"][metric.name] = before if isinstance(before, str) else str(after)
             continue
         explained = explain_metric(metric, questions, (before, after), [_read_failures(cases) for cases in sides])
         if explained is None:
-            document["not_split"][metric.name] = "a side has not measured it"
+            document["not_decomposed"][metric.name] = "a side has not measured it"
         else:
             document["metrics"][metric.name] = explained
     masked: Explanation = pseudonyms.mask_document(document, rows[1]["source"])
@@ -211,11 +211,11 @@ def explain_metric(
         "n_a": int(is_measured[0].sum()),
         "n_b": int(is_measured[1].sum()),
         "n_common": int((is_measured[0] & is_measured[1]).sum()),
-        "cells": len(np.unique(kinds[is_measured[0] | is_measured[1]])),
+        "n_question_kinds": len(np.unique(kinds[is_measured[0] | is_measured[1]])),
         "questions": _describe_part(decomposition.questions),
         "answers": _describe_part(decomposition.answers) if comparable else None,
         "stages": stages,
-        "fates": by_fate,
+        "page_changes": by_fate,
         "topics": explained_topics(questions, before, after, by_case),
         "pages": explained_pages(questions, by_case, is_measured[1]),
         "cases": explained_cases(questions, before, after, by_case),

@@ -49,7 +49,7 @@ class ExplainedPage(TypedDict):
     """Contribution of changed answers to questions about one page."""
 
     page: str
-    fate: PageChange | None
+    page_change: PageChange | None
     """Change of the page; null if a version of the corpus is unknown."""
     n: int
     """Questions measured after."""
@@ -82,7 +82,7 @@ class ExplainedMetric(TypedDict):
     n_b: int
     n_common: int
     """Questions measured on both sides, with the same labels."""
-    cells: int
+    n_question_kinds: int
     """Number of kinds of questions: combinations of topic, length, script and change of the page."""
     questions: ExplainedPart
     """Part caused by other questions than before."""
@@ -91,7 +91,7 @@ class ExplainedMetric(TypedDict):
     stages: dict[str, ExplainedPart] | None
     """Parts of `answers` by stage: retrieval, generation, refusal, gate, label, or no failure; null if the tier has no
     stages."""
-    fates: dict[PageChange, PartOfPages] | None
+    page_changes: dict[PageChange, PartOfPages] | None
     """Parts of `answers` by change of the relevant pages; null if a version of the corpus is unknown."""
     topics: list[ExplainedTopic]
     """The five topics that contribute most."""
@@ -115,7 +115,7 @@ class LostMeasure(TypedDict):
     """Questions that were measured before, but not after, with the same status and change of their pages."""
 
     status: Status
-    fate: PageChange | None
+    page_change: PageChange | None
     n: int
     topics: list[str]
 
@@ -129,15 +129,15 @@ class Explanation(TypedDict):
     """Parts of the comparability key that differ; with `force` also others than the questions."""
     changed_settings: list[SettingDifference]
     """Differences between the evaluated systems."""
-    topics_by: TopicsBy
+    topic_source: TopicsBy
     """`annotation`: annotated topics; otherwise `page`: the relevant page, if the questions are the same, or `words`:
     words of the questions."""
     n_relabelled: int
     """Common questions with changed labels; they count as other questions."""
     corpus: dict[PageChange, int] | None
     """Kind of change -> number of pages; null if a version of the corpus is unknown."""
-    lost: list[LostMeasure]
+    no_longer_measured: list[LostMeasure]
     new_topics: list[NewTopic]
     metrics: dict[str, ExplainedMetric]
-    not_split: dict[str, str]
+    not_decomposed: dict[str, str]
     """Headline metric -> why it could not be split."""

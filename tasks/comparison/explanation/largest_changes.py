@@ -73,7 +73,7 @@ def explained_pages(questions: Questions, by_case: Floats, measured: NDArray[np.
     return [
         {
             "page": page,
-            "fate": questions.fates[rows[page][0]],
+            "page_change": questions.fates[rows[page][0]],
             "n": len(rows[page]),
             "answers": float(by_case[rows[page]].sum()),
         }
@@ -108,7 +108,7 @@ def lost_measures(questions: Questions) -> list[LostMeasure]:
     return [
         {
             "status": status,  # type: ignore[typeddict-item]
-            "fate": fate,
+            "page_change": fate,
             "n": len(group_rows),
             "topics": [
                 topic for topic, _ in Counter(questions.topics[row] for row in group_rows).most_common(FEW) if topic
@@ -159,8 +159,8 @@ def explanation_sentences(document: Explanation, language: str) -> Iterator[str]
     for name, explained in document["metrics"].items():
         yield from metric_sentences(name, explained, language)
     words, fates, statuses = (texts(section, language) for section in ("explanation", "fates", "statuses"))
-    for lost in document["lost"]:
-        fate = fates[lost["fate"]] if lost["fate"] in ("removed", "edited") else ""
+    for lost in document["no_longer_measured"]:
+        fate = fates[lost["page_change"]] if lost["page_change"] in ("removed", "edited") else ""
         about = words["about"].format(topics=", ".join(lost["topics"])) if lost["topics"] else ""
         sentence = words["lost"].format(n=lost["n"], status=statuses[lost["status"]])
         yield sentence + (f", {words['pages'].format(fate=fate)}" if fate else "") + about + "."
@@ -193,7 +193,7 @@ def metric_sentences(name: str, explained: ExplainedMetric, language: str) -> It
             n_pages=part["pages"],
         )
         + (words["about"].format(topics=", ".join(part["topics"])) if part["topics"] else "")
-        for fate, part in (explained["fates"] or {}).items()
+        for fate, part in (explained["page_changes"] or {}).items()
         if fate != "untouched" and is_significant(part)
     ]
     if causes:

@@ -103,11 +103,11 @@ def test_explain_names_changed_pages_as_cause(
     assert explained["difference"] < -0.03
     assert explained["questions"]["value"] == pytest.approx(0, abs=1e-9)
     assert explained["answers"] is not None and explained["answers"]["ci_high"] < 0
-    assert explained["fates"] is not None
-    fate = explained["fates"][change.__name__]  # type: ignore[index]
+    assert explained["page_changes"] is not None
+    fate = explained["page_changes"][change.__name__]  # type: ignore[index]
     assert fate["ci_high"] < 0 and fate["pages"] == PAGES and fate["topics"] == ["стипендия"]
     assert fate["value"] == pytest.approx(explained["answers"]["value"], abs=0.03)
-    assert {page["fate"] for page in explained["pages"]} == {change.__name__}
+    assert {page["page_change"] for page in explained["pages"]} == {change.__name__}
     assert all(case["case_id"].startswith(f"{source}:1-") for case in explained["cases"])
     assert explanation["corpus"] is not None and explanation["corpus"][change.__name__] == PAGES  # type: ignore[index]
     text_of_sentences = " ".join(explanation_sentences(explanation, "ru"))
@@ -122,9 +122,9 @@ def test_explain_lists_lost_questions_of_removed_pages(tmp_path: Path, engine: E
     removed(engine, source)
     after = evaluate_source(source, "b")
     explanation = explain(engine, before, after)
-    assert [(lost["status"], lost["fate"], lost["n"], lost["topics"]) for lost in explanation["lost"]] == [
-        ("stale_label", "removed", PAGES * ASKED, ["стипендия"])
-    ]
+    assert [
+        (lost["status"], lost["page_change"], lost["n"], lost["topics"]) for lost in explanation["no_longer_measured"]
+    ] == [("stale_label", "removed", PAGES * ASKED, ["стипендия"])]
     assert "Больше не измерить вопросов: 24" in " ".join(explanation_sentences(explanation, "ru"))
 
 
@@ -199,7 +199,7 @@ def test_answers_and_stages_are_null_without_common_kinds(tmp_path: Path, engine
     after = evaluate_source(source, "b", "tier3")
     explanation = explain(engine, before, after)
     metric = explanation["metrics"]["avg_e2e_score"]
-    assert (metric["n_common"], metric["answers"], metric["stages"], metric["fates"]) == (0, None, None, None)
+    assert (metric["n_common"], metric["answers"], metric["stages"], metric["page_changes"]) == (0, None, None, None)
     assert metric["questions"]["value"] == pytest.approx(metric["difference"])
     assert json.dumps(explanation, allow_nan=False)
     assert "ни одного вида вопросов" in next(explanation_sentences(explanation, "ru"))
@@ -213,10 +213,10 @@ def test_topics_come_from_words_without_annotations(tmp_path: Path, engine: Engi
     edited(engine, source)
     after = evaluate_source(source, "b")
     explanation = explain(engine, before, after)
-    assert explanation["topics_by"] == "page"
+    assert explanation["topic_source"] == "page"
     load(tmp_path, source, [unannotated[0] | {"id": "new", "question": "Стипендия, справка, вариант нов?"}], [])
     after = evaluate_source(source, "c")
     explanation = explain(engine, before, after)
-    assert explanation["topics_by"] == "words"
-    fates = explanation["metrics"]["hit_rate@1"]["fates"]
+    assert explanation["topic_source"] == "words"
+    fates = explanation["metrics"]["hit_rate@1"]["page_changes"]
     assert fates is not None and fates["edited"]["ci_high"] < 0 and len(fates["edited"]["topics"]) == 3
