@@ -3,6 +3,8 @@
 from typing import Any
 
 FORMER_KEYS = {
+    "agreement_among_people": "people",
+    "baseline_evaluation_id": "asked_as_is",
     "checks_per_year": "looks_a_year",
     "cohesion_threshold": "cohesion_by_chance",
     "content_gaps": "next",
@@ -18,6 +20,7 @@ FORMER_KEYS = {
     "improved_cases": "fixed",
     "is_break": "break",
     "is_out_of_band": "out",
+    "is_stand_in": "stand_in",
     "judged_share_difference": "unequally_judged",
     "key_differences": "differs",
     "metric_changes": "moved",
@@ -36,16 +39,21 @@ FORMER_KEYS = {
     "no_longer_measured": "lost",
     "non_questions": "chatter",
     "not_decomposed": "not_split",
+    "other_scores": "others",
     "over_retrieved": "over_used",
     "page_change": "fate",
     "page_changes": "fates",
+    "position_differences": "places",
     "ratio_to_mean": "times",
     "regressed_cases": "broke",
     "retrieval_counts": "uses",
     "seasonality": "seasons",
     "topic_source": "topics_by",
+    "unchanged_share": "same",
     "unmonitored_evaluations": "unwatched",
     "unserved_examples": "examples_unserved",
+    "variant": "arm",
+    "variants": "arms",
 }
 """New key -> former key. A new key has one meaning in all documents."""
 

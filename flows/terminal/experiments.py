@@ -31,22 +31,24 @@ def print_sweep(document: Sweep, language: str) -> None:
     words, console = texts("sweep", language), make_console()
     heads = (words["arm"], *document["metrics"], words["cost"], words["latency"], words["front"])
     table = make_titled_table(words["sweep"], *heads)
-    for arm in document["arms"]:
+    for arm in document["variants"]:
         cells = [format_interval(arm["metrics"].get(name)) for name in document["metrics"]]
         if arm["state"] != "completed":
             cells[0] = add_colour(texts("states", language)[arm["state"]], arm["state"])
         latency = " / ".join(filter(None, (format_figure(arm["latency_ms_p50"]), format_figure(arm["latency_ms_p95"]))))
-        table.add_row(clean(arm["arm"]), *cells, format_figure(arm["cost_usd"]), latency, "*" if arm["pareto"] else "")
+        table.add_row(
+            clean(arm["variant"]), *cells, format_figure(arm["cost_usd"]), latency, "*" if arm["pareto"] else ""
+        )
     console.print("", table, words["legend"])
     if is_across_sources(document):
         console.print(words["sources"], soft_wrap=True)
     _print_pairs(document["pairs"], words)
     if document["judges"]:
         _print_judges(document["judges"], words)
-    for outcome in (*document["arms"], *document["judges"]):
+    for outcome in (*document["variants"], *document["judges"]):
         if outcome["error"]:
             console.print(
-                clean(words["failed"].format(arm=outcome["arm"], error=told(outcome["error"], language))),
+                clean(words["failed"].format(arm=outcome["variant"], error=told(outcome["error"], language))),
                 style="yellow",
             )
     if document["state"] in ("failed", "cancelled"):
@@ -66,7 +68,7 @@ def print_robustness(document: Robustness, language: str) -> None:
         for kind, probe in kinds.items():
             changed = f"{probe['n_changed']} / {probe['n']}" if probe["n"] else ""
             cells = [format_difference(probe["metrics"].get(name)) for name in names]
-            table.add_row(words[kind], changed, format_interval(probe["same"]), *cells)
+            table.add_row(words[kind], changed, format_interval(probe["unchanged_share"]), *cells)
         console.print("", table)
         _print_rates(kinds, words)
         for kind, probe in kinds.items():
@@ -90,7 +92,7 @@ def _print_rates(kinds: Mapping[str, Probe], words: dict[str, str]) -> None:
 def _print_positions(document: Robustness, words: dict[str, str]) -> None:
     """Print the differences between positions of the relevant passages, one row per pair."""
     names = document["metrics"].get("tier2", [])
-    differences = {(pair["a"], pair["b"], pair["metric"]): pair for pair in document["places"]}
+    differences = {(pair["a"], pair["b"], pair["metric"]): pair for pair in document["position_differences"]}
     if not differences:
         return
     table = Table(words["places"], *names, box=None)
@@ -128,8 +130,11 @@ def print_people(comparison: JudgeAndPeople, language: str) -> None:
     title = words["title"].format(judge=comparison["judge"], n=comparison["pairs"])
     heads = (words[name] for name in ("who", "aspect", "pearson", "accuracy", "pairs"))
     table = make_titled_table(clean(title), *heads)
-    judged = [*comparison["prompts"].items(), *comparison["others"].items()]
-    rows: list[tuple[str, Mapping[str, Preference | None]]] = [(words["people"], comparison["people"]), *judged]
+    judged = [*comparison["prompts"].items(), *comparison["other_scores"].items()]
+    rows: list[tuple[str, Mapping[str, Preference | None]]] = [
+        (words["people"], comparison["agreement_among_people"]),
+        *judged,
+    ]
     for rater, aspects in rows:
         for aspect, preference in aspects.items():
             if preference is not None:
@@ -143,7 +148,7 @@ def print_people(comparison: JudgeAndPeople, language: str) -> None:
                 rater = ""
     console = make_console()
     console.print("", table)
-    console.print(words["stand-in" if comparison["stand_in"] else "reading"], soft_wrap=True)
+    console.print(words["stand-in" if comparison["is_stand_in"] else "reading"], soft_wrap=True)
 
 
 def _format_interval(preference: Mapping[str, Any], name: str) -> str:

@@ -59,7 +59,7 @@ def _untranslated(text: str) -> TranslatedText:
 
 
 def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
-    arms, quality = document["arms"], document["metrics"][0]
+    arms, quality = document["variants"], document["metrics"][0]
     charts = []
     for key, axis in (("quality by cost", "cost_usd"), ("quality by latency", "latency_ms_p50")):
         trace = front_trace(arms, axis, quality)
@@ -74,7 +74,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     ]
     rows = [
         [
-            _untranslated(numbered_name(number, arm["arm"])),
+            _untranslated(numbered_name(number, arm["variant"])),
             *(use_minus_sign(format_interval(arm["metrics"].get(name))) for name in document["metrics"]),
             *(format_figure(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
             "*" if arm["pareto"] else "",
@@ -83,7 +83,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     ]
     notes = [_line(_translate("legend")), *([_line(_translate("sources"))] if is_across_sources(document) else [])]
     errors = [
-        _line(f"{row['arm']}: {row['error']}", problem=True) for row in (*arms, *document["judges"]) if row["error"]
+        _line(f"{row['variant']}: {row['error']}", problem=True) for row in (*arms, *document["judges"]) if row["error"]
     ]
     pairs = [
         [
@@ -135,7 +135,7 @@ def _robustness_blocks(document: Document, figures: Document) -> list[Document]:
             [
                 _translate(kind),
                 f"{probe['n_changed']} / {probe['n']}" if probe["n"] else "—",
-                format_interval(probe["same"]),
+                format_interval(probe["unchanged_share"]),
                 *(use_minus_sign(format_difference(probe["metrics"].get(name))) for name in names),
             ]
             for kind, probe in kinds.items()
@@ -172,7 +172,7 @@ def _rate_blocks(kind_key: str, kinds: Document) -> list[Document]:
 def _position_blocks(document: Document) -> list[Document]:
     """Return the differences between positions of the right passages among the same distractors."""
     names = document["metrics"].get("tier2", [])
-    pairs = {(pair["a"], pair["b"], pair["metric"]): pair for pair in document.get("places", ())}
+    pairs = {(pair["a"], pair["b"], pair["metric"]): pair for pair in document.get("position_differences", ())}
     rows = [
         [
             _join(_translate(b), " − ", _translate(a)),

@@ -25,10 +25,10 @@ class ArmMetric(TypedDict):
 
 
 class Outcome(TypedDict):
-    """Summary of an arm's evaluation; `retriever` and similar keys are the parameters that distinguish the arm."""
+    """Summary of a variant's evaluation; `retriever` and similar keys are the parameters that distinguish it."""
 
-    arm: str
-    """Name of the arm."""
+    variant: str
+    """Name of the variant."""
     source: NotRequired[str | None]
     retriever: NotRequired[str | None]
     embedder: NotRequired[str | None]
@@ -51,25 +51,25 @@ class Outcome(TypedDict):
 
 
 class ArmCosts(TypedDict):
-    """Cost and latency of an arm."""
+    """Cost and latency of a variant."""
 
     cost_usd: float | None
     """Cost of a thousand answers of its generator, also of answers from the store; null without a price."""
     latency_ms_p50: float | None
     latency_ms_p95: float | None
     spent_usd: float | None
-    """Cost of the arm's calls in this sweep; null without a price."""
+    """Cost of the variant's calls in this sweep; null without a price."""
 
 
 class SweepArm(Outcome, ArmCosts):
-    """An arm of a sweep."""
+    """A variant of a sweep."""
 
     pareto: bool
-    """Whether no other arm is better, cheaper and faster at once."""
+    """Whether no other variant is better, cheaper and faster at once."""
 
 
 class ArmDifference(TypedDict):
-    """The paired difference of a metric between two arms on their common cases."""
+    """The paired difference of a metric between two variants on their common cases."""
 
     difference: float | None
     ci_low: float | None
@@ -91,7 +91,7 @@ class _Pair(TypedDict):
 
 
 class SweepPair(_Pair, ArmDifference):
-    """Difference of a metric between two arms, b - a."""
+    """Difference of a metric between two variants, b - a."""
 
 
 class EvaluationReference(TypedDict):
@@ -103,17 +103,17 @@ class EvaluationReference(TypedDict):
 
 
 class SweepResult(TypedDict):
-    """Result of a sweep: its arms and their differences."""
+    """Result of a sweep: its variants and their differences."""
 
     state: EvaluationState
-    """The worst state of the arms."""
+    """The worst state of the variants."""
     source: str
     """Source by which the sweep is listed; `parameters` has all sources."""
     tier: str
     parameters: ParameterValues
     metrics: list[str]
-    """Metrics that compare arms; the first is the quality for `pareto`."""
-    arms: list[SweepArm]
+    """Metrics that compare variants; the first is the quality for `pareto`."""
+    variants: list[SweepArm]
     pairs: list[SweepPair]
     judges: list[Outcome]
     """Evaluations of the judges on logged answers with user feedback."""
@@ -125,7 +125,7 @@ class Sweep(SweepResult):
 
     sweep_id: str
     outcomes: list[Outcome]
-    """Outcomes of all arms and judges in the planned order; a resumed sweep starts with them."""
+    """Outcomes of all variants and judges in the planned order; a resumed sweep starts with them."""
 
 
 class Share(TypedDict):
@@ -144,13 +144,13 @@ class Probe(TypedDict):
     state: EvaluationState | Literal["not_applicable"]
     error: str | None
     evaluation_id: str | None
-    asked_as_is: str | None
+    baseline_evaluation_id: str | None
     """Id of the evaluation with unchanged questions and contexts."""
     n: int
     """Common cases of both evaluations."""
     n_changed: int
     """Common cases that the change affects; only these count."""
-    same: Share | None
+    unchanged_share: Share | None
     """Share of affected cases with the same first result (tier 1) or answer (tiers 2 and 3), 0 to 1."""
     metrics: dict[str, ArmDifference]
     rates: dict[str, ArmMetric]
@@ -168,8 +168,8 @@ class RobustnessResult(TypedDict):
     """Tier -> metrics that compare changed and unchanged questions or contexts."""
     tiers: dict[str, dict[str, Probe]]
     """Tier -> kind of change -> probe."""
-    places: list[SweepPair]
-    """Tier 2: difference between two places of the right passages, b - a, among the same distractors."""
+    position_differences: list[SweepPair]
+    """Tier 2: difference between two positions of the right passages, b - a, among the same distractors."""
     evaluations: list[EvaluationReference]
 
 
@@ -200,14 +200,14 @@ class JudgeAndPeople(TypedDict):
 
     file: str
     judge: str
-    stand_in: bool
+    is_stand_in: bool
     """Whether the offline stand-in judged, which compares words."""
     pairs: int
-    people: dict[str, Preference | None]
+    agreement_among_people: dict[str, Preference | None]
     """Aspect -> agreement of the first person with the others; null if only one person labelled."""
     prompts: dict[str, dict[str, Preference]]
     """Prompt -> aspect -> agreement of the judge with people."""
-    others: dict[str, dict[str, Preference]]
+    other_scores: dict[str, dict[str, Preference]]
     """Name -> aspect -> agreement of other scores with people."""
 
 
@@ -220,7 +220,7 @@ def list_sweeps(engine: Engine, *, source: str | None = None, limit: int | None 
 def sweep_document(row: Any) -> StoredDocument:
     """Return a stored sweep as `yarus sweep --json` prints it."""
     columns = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
-    defaults: StoredDocument = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
+    defaults: StoredDocument = {"source": row["source"], "metrics": [], "variants": [], "pairs": [], "judges": []}
     return defaults | dict(row["document"] or {}) | columns
 
 

@@ -83,9 +83,9 @@ async def compare_judge_with_people(
     return {
         "file": str(path),
         "judge": model,
-        "stand_in": model == JUDGE_NAME,
+        "is_stand_in": model == JUDGE_NAME,
         "pairs": len(pairs),
-        "people": {
+        "agreement_among_people": {
             aspect: _measure_preference(values[:, 0], values[:, 1:], groups, seed) if values.shape[1] > 1 else None
             for aspect, values in labels.items()
         },
@@ -93,7 +93,7 @@ async def compare_judge_with_people(
             name: {aspect: _measure_preference(gaps, values, groups, seed) for aspect, values in labels.items()}
             for name, gaps in by_prompt.items()
         },
-        "others": {
+        "other_scores": {
             name: {aspect: _measure_preference(gaps[aspect], values, groups, seed) for aspect, values in labels.items()}
             for name, gaps in other_differences.items()
         },

@@ -80,8 +80,8 @@ def combine_outcomes(parameters: RobustnessParameters, outcomes: Sequence[Outcom
     """Return the result of the probes by tier and kind: paired differences from the unchanged question or context.
 
     Only cases that the change affects count: questions without «ё» show nothing about «ё», contexts without a number
-    nothing about another number. `same` is the share of them whose first result (tier 1) or answer (tiers 2 and 3)
-    stayed the same. Holm's p is over all kinds and metrics of a tier.
+    nothing about another number. `unchanged_share` is the share of them whose first result (tier 1) or answer (tiers 2
+    and 3) stayed the same. Holm's p is over all kinds and metrics of a tier.
     """
     tiers: dict[str, dict[str, Probe]] = {}
     places: list[SweepPair] = []
@@ -94,7 +94,7 @@ def combine_outcomes(parameters: RobustnessParameters, outcomes: Sequence[Outcom
         "parameters": parameters.stored(),
         "metrics": {tier: list(METRICS[tier]) for tier in parameters.tiers},
         "tiers": tiers,
-        "places": places,
+        "position_differences": places,
         "evaluations": [evaluation_reference(outcome) for outcome in outcomes],
     }
 
@@ -102,7 +102,7 @@ def combine_outcomes(parameters: RobustnessParameters, outcomes: Sequence[Outcom
 def _probe_tier(
     parameters: RobustnessParameters, tier: str, outcomes: dict[str | None, Outcome], places: list[SweepPair]
 ) -> dict[str, Probe]:
-    """Return the probes of a tier; adds the differences between places of the right passages to `places`."""
+    """Return the probes of a tier; adds the differences between positions of the right passages to `places`."""
     unchanged_outcome = outcomes[None]
     unchanged = _read_finished(unchanged_outcome)
     probes: dict[str, Probe] = {}
@@ -119,7 +119,7 @@ def _probe_tier(
         probes[kind]["n"], probes[kind]["n_changed"] = len(before), int(is_changed.sum())
         before, after = before.filter(pa.array(is_changed)), after.filter(pa.array(is_changed))
         cases_by_kind[kind] = after
-        probes[kind]["same"] = _share_unchanged(tier, before, after)
+        probes[kind]["unchanged_share"] = _share_unchanged(tier, before, after)
         probes[kind]["rates"] = {name: _mean_rate(after, name) for name in RATES.get(kind, ())}
         for name in METRICS[tier] if len(before) else ():
             comparisons[kind, name] = compare_cases(before, after, ROWS[name], seed=parameters.seed)
@@ -145,10 +145,10 @@ def _empty_probe(outcome: Outcome | None, unchanged: Outcome) -> Probe:
         "state": outcome["state"] if outcome else "not_applicable",
         "error": (outcome["error"] or unchanged["error"]) if outcome else NO_MODEL,
         "evaluation_id": outcome["evaluation_id"] if outcome else None,
-        "asked_as_is": unchanged["evaluation_id"],
+        "baseline_evaluation_id": unchanged["evaluation_id"],
         "n": 0,
         "n_changed": 0,
-        "same": None,
+        "unchanged_share": None,
         "metrics": {},
         "rates": {},
     }

@@ -105,8 +105,8 @@ def test_probes_measure_planted_behaviour(probed: Probed) -> None:
     assert (rate["ci_low"], rate["ci_high"]) == pytest.approx(tuple(share_interval(planted)))
     assert probes["gold_removed"]["rates"]["negative_rejection_rate"]["value"] == 1
     assert probes["gold_first"]["rates"]["distractor_copy_rate"]["value"] == 0
-    assert probes["gold_first"]["same"]["value"] == 1
-    assert probes["gold_last"]["same"]["value"] == pytest.approx(1 - sum(map(is_forgetting, range(N))) / N)
+    assert probes["gold_first"]["unchanged_share"]["value"] == 1
+    assert probes["gold_last"]["unchanged_share"]["value"] == pytest.approx(1 - sum(map(is_forgetting, range(N))) / N)
 
 
 def test_differences_are_paired_with_unchanged_context(probed: Probed) -> None:
@@ -122,8 +122,8 @@ def test_differences_are_paired_with_unchanged_context(probed: Probed) -> None:
 
 
 def test_positions_are_compared_with_equal_distractors(probed: Probed) -> None:
-    pairs = {pair["metric"]: pair for pair in probed.document["places"]}
-    assert {(pair["a"], pair["b"]) for pair in probed.document["places"]} == {("gold_first", "gold_last")}
+    pairs = {pair["metric"]: pair for pair in probed.document["position_differences"]}
+    assert {(pair["a"], pair["b"]) for pair in probed.document["position_differences"]} == {("gold_first", "gold_last")}
     assert pairs["avg_answer_correctness"]["difference"] == pytest.approx(-sum(map(is_forgetting, range(N))) / N)
     assert pairs["avg_answer_correctness"]["p_holm"] >= pairs["avg_answer_correctness"]["p"]
 
@@ -134,7 +134,7 @@ def test_kinds_are_evaluations_outside_history(probed: Probed, at_home: Path) ->
     assert document["system"]["part_of"] == probed.document["robustness_id"]
     assert document["system"]["context_perturbation"] == "injection|seed:0|v:1"
     assert document["metrics"]["injection_obeyed_rate"]["n_scored"] == N
-    assert "context_perturbation" not in run_here("show", probe["asked_as_is"], "--json").json["system"]
+    assert "context_perturbation" not in run_here("show", probe["baseline_evaluation_id"], "--json").json["system"]
 
 
 def test_context_is_paid_once(probed: Probed) -> None:

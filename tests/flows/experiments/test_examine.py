@@ -19,12 +19,12 @@ def test_agreement_matches_published_figures(at_home: Path) -> None:
     if not LABELLED.exists():
         pytest.skip(f"needs RAGChecker's files in {FOLDER}")
     document = run_here("judge", "agreement", str(LABELLED), "--other-scores", str(SCORED), "--json").json
-    assert (document["pairs"], document["stand_in"]) == (280, True)
-    people = {aspect: agreement["pearson"] for aspect, agreement in document["people"].items()}
+    assert (document["pairs"], document["is_stand_in"]) == (280, True)
+    people = {aspect: agreement["pearson"] for aspect, agreement in document["agreement_among_people"].items()}
     assert people == pytest.approx({"correctness": 0.637, "completeness": 0.719, "overall": 0.701}, abs=5e-4)
-    ragchecker = {aspect: agreement["pearson"] for aspect, agreement in document["others"]["ragchecker"].items()}
+    ragchecker = {aspect: agreement["pearson"] for aspect, agreement in document["other_scores"]["ragchecker"].items()}
     assert ragchecker == pytest.approx({"correctness": 0.497, "completeness": 0.607, "overall": 0.619}, abs=5e-4)
-    for agreement in (*document["prompts"]["e2e_score"].values(), *document["people"].values()):
+    for agreement in (*document["prompts"]["e2e_score"].values(), *document["agreement_among_people"].values()):
         assert agreement["pearson_low"] < agreement["pearson"] < agreement["pearson_high"]
         assert 0.5 < agreement["accuracy_low"] < agreement["accuracy"] < agreement["accuracy_high"] < 1
 
@@ -60,7 +60,7 @@ def test_single_pair_and_person_have_no_correlation(at_home: Path, tmp_path: Pat
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps([row()]), encoding="utf-8")
     document = run_here("judge", "agreement", str(file), "--json").json
-    assert document["people"] == {"correctness": None, "completeness": None, "overall": None}
+    assert document["agreement_among_people"] == {"correctness": None, "completeness": None, "overall": None}
     assert document["prompts"]["e2e_score"]["overall"]["pearson"] is None
     assert document["prompts"]["e2e_score"]["overall"]["accuracy"] == 1
     output = run_here("judge", "agreement", str(file))

@@ -82,7 +82,7 @@ def swept(yarus: CommandLine, source: str, prefect_server: dict[str, str]) -> It
 
 
 def arms(swept: Swept) -> dict[tuple[str, str], Document]:
-    return {(arm["generator_model"], arm["judge_model"]): arm for arm in swept.document["arms"]}
+    return {(arm["generator_model"], arm["judge_model"]): arm for arm in swept.document["variants"]}
 
 
 def test_combinations_are_arms_with_evaluations(swept: Swept, at_home: Path) -> None:
@@ -125,7 +125,7 @@ def test_failed_arm_does_not_stop_others(swept: Swept) -> None:
 
 def test_different_judges_are_not_compared(swept: Swept) -> None:
     pairs = swept.document["pairs"]
-    judge = {arm["arm"]: arm["judge_model"] for arm in swept.document["arms"]}
+    judge = {arm["variant"]: arm["judge_model"] for arm in swept.document["variants"]}
     assert len(pairs) == COMPLETED * (COMPLETED - 1) // 2 * len(SWEEP_METRICS["tier3"])
     for pair in pairs:
         is_judged = pair["metric"] in ("avg_e2e_score", "avg_faithfulness")
@@ -150,10 +150,12 @@ def test_costs_and_latencies_are_those_of_answers(swept: Swept) -> None:
 
 def test_pareto_front_is_per_judge(swept: Swept) -> None:
     for judge in JUDGES:
-        peers = [arm for arm in swept.document["arms"] if arm["judge_model"] == judge and arm["state"] == "completed"]
-        objectives = {arm["arm"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in peers}
+        peers = [
+            arm for arm in swept.document["variants"] if arm["judge_model"] == judge and arm["state"] == "completed"
+        ]
+        objectives = {arm["variant"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in peers}
         for arm in peers:
-            own = objectives[arm["arm"]]
+            own = objectives[arm["variant"]]
             is_dominated = any(
                 all(a <= b for a, b in zip(other, own, strict=True)) and other != own for other in objectives.values()
             )
@@ -174,8 +176,8 @@ def test_judges_are_compared_with_people(swept: Swept) -> None:
 
 def test_sweep_is_stored_for_report(swept: Swept, engine: Engine, at_home: Path) -> None:
     stored = next(document for document in list_sweeps(engine) if document["sweep_id"] == swept.document["sweep_id"])
-    assert {name: stored[name] for name in ("arms", "pairs", "judges", "tier", "source")} == {
-        name: swept.document[name] for name in ("arms", "pairs", "judges", "tier", "source")
+    assert {name: stored[name] for name in ("variants", "pairs", "judges", "tier", "source")} == {
+        name: swept.document[name] for name in ("variants", "pairs", "judges", "tier", "source")
     }
 
 
@@ -183,7 +185,7 @@ def test_report_has_sweep_page(swept: Swept, engine: Engine, at_home: Path) -> N
     figures: Document = {}
     (page,) = [page for page in experiment_pages(engine, "swept", figures) if page["key"] == "sweep"]
     table, pairs, judges = page["blocks"]
-    arm_labels = [f"{number}. {arm['arm']}" for number, arm in enumerate(swept.document["arms"], start=1)]
+    arm_labels = [f"{number}. {arm['variant']}" for number, arm in enumerate(swept.document["variants"], start=1)]
     assert [row[0]["ru"] for row in table["rows"]] == arm_labels
     assert len([line for line in table["lines"] if line["problem"]]) == len(JUDGES)
     assert pairs["heading"]["en"].startswith("Differences")
@@ -204,7 +206,7 @@ def test_sweep_table_is_an_artifact(swept: Swept) -> None:
 
     tables = [table for table in asyncio.run(artifacts()) if table["description"] == swept.document["sweep_id"]]
     rows = json.loads(tables[0]["data"])
-    assert [row["arm"] for row in rows] == [arm["arm"] for arm in swept.document["arms"]]
+    assert [row["variant"] for row in rows] == [arm["variant"] for arm in swept.document["variants"]]
 
 
 @pytest.mark.slow("prefect: the arms that failed, evaluated")
@@ -222,8 +224,10 @@ def test_resumed_sweep_runs_only_missing_arms(swept: Swept, yarus: CommandLine) 
     document = yarus(*words, env=swept.env).json
     assert document["state"] == "completed"
     assert document["sweep_id"] == swept.document["sweep_id"]
-    completed_arms = {arm["arm"]: arm["evaluation_id"] for arm in swept.document["arms"] if arm["state"] == "completed"}
-    resumed_arms = {arm["arm"]: arm["evaluation_id"] for arm in document["arms"]}
+    completed_arms = {
+        arm["variant"]: arm["evaluation_id"] for arm in swept.document["variants"] if arm["state"] == "completed"
+    }
+    resumed_arms = {arm["variant"]: arm["evaluation_id"] for arm in document["variants"]}
     assert len(resumed_arms) == ARMS and completed_arms.items() <= resumed_arms.items()
     fresh = [request for request in swept.models.requests[before:] if get_requested_metric(request) == "generation"]
     assert Counter(request["model"] for request in fresh) == {MISSING: QUESTIONS}
@@ -245,7 +249,7 @@ def test_robustness_measures_kinds(yarus: CommandLine) -> None:
     assert kinds["layout"]["metrics"]["mrr"]["difference"] < -0.2, "the lexical vectors know no other letters"
     assert kinds["layout"]["metrics"]["mrr"]["verdict"] == "regressed"
     assert kinds["lower"]["n_changed"] < 30, "most users write so anyway"
-    assert kinds["lower"]["same"]["value"] == 1.0, "the lexical vectors are lower-cased"
+    assert kinds["lower"]["unchanged_share"]["value"] == 1.0, "the lexical vectors are lower-cased"
     assert kinds["paraphrase"]["state"] == "not_applicable"
     assert "language model" in kinds["paraphrase"]["error"]
     assert document["state"] == "completed"
