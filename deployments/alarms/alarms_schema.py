@@ -30,12 +30,12 @@ class MetricChange(TypedDict):
 class Incident(TypedDict):
     """A problem that began in one night and still exists."""
 
-    incident: str
+    incident_id: str
     """Id of the evaluation that started it."""
     comparability_key: str | None
     """Null if the night failed."""
     nights: int
-    last: str
+    latest_evaluation_id: str
     """Id of its newest evaluation; the following keys describe that one."""
     tier: str
     source: str

@@ -262,10 +262,10 @@ def _open_incidents(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]
 def _describe_incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Incident:
     last, first = nights[0], journal.find_evaluation(engine, nights[-1]["evaluation_id"])
     incident: Incident = {
-        "incident": first["id"],
+        "incident_id": first["id"],
         "comparability_key": None if kind == FAILED else kind,
         "nights": len(nights),
-        "last": last["evaluation_id"],
+        "latest_evaluation_id": last["evaluation_id"],
         "tier": last["tier"],
         "source": last["source"],
         "verdict": last["verdict"],

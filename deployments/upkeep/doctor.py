@@ -131,7 +131,7 @@ def _user_name(uid: int) -> str:
 def examine() -> list[Check]:
     """Check settings, database, access to the home, results folder, embedder, metrics, and every source."""
     findings = list(_catch_errors(Words("settings"), _check_settings))
-    if findings[-1].code:  # nothing else can be checked
+    if findings[-1].exit_code:  # nothing else can be checked
         return findings
     parts: dict[Words, Callable[[], Iterator[Check]]] = {
         Words("database"): _check_database,
@@ -152,9 +152,9 @@ def _catch_errors(subject: str, check: Callable[[], Iterator[Check]]) -> Iterato
     try:
         yield from check()
     except InputError as error:
-        yield Check(subject, redact_urls(str(error)), code=2)
+        yield Check(subject, redact_urls(str(error)), exit_code=2)
     except (DatabaseUnavailable, ModelUnavailable, OSError) as error:
-        yield Check(subject, redact_urls(str(error)), code=3)
+        yield Check(subject, redact_urls(str(error)), exit_code=3)
 
 
 def _check_settings() -> Iterator[Check]:
@@ -239,5 +239,5 @@ def _check_metrics() -> Iterator[Check]:
             Words("metrics"),
             str(problem),
             Words("Reinstall Yarus; do not trust its numbers until this is gone"),
-            code=3,
+            exit_code=3,
         )

@@ -49,7 +49,7 @@ async def _ask_model(name: RoleName) -> Check:
             Words("model {name}", name=name),
             Words("{model}: {wrong}", model=model_name, wrong=problem),
             Words("See docs/models.md"),
-            code=3,
+            exit_code=3,
         )
     finding = Words(
         "{model}, sent {takes}: {used}; it answers {answer!r}",
@@ -64,7 +64,7 @@ async def _ask_model(name: RoleName) -> Check:
         Words("model {name}", name=name),
         finding,
         Words("This reply cannot be read ({wrong}), so the case has no value; set a larger model", wrong=problem),
-        code=3,
+        exit_code=3,
     )
 
 

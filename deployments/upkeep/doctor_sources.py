@@ -26,11 +26,13 @@ from yarus.tasks.models.embedding.embedders import Embedder, get_embedder_pair
 class Check(NamedTuple):
     """One thing that was checked."""
 
-    what: str
-    found: str
-    way_out: str = ""
+    subject: str
+    """What was checked."""
+    detail: str
+    """What was found."""
+    fix: str = ""
     """Recommended action; it may be useful even if nothing is broken."""
-    code: int = 0
+    exit_code: int = 0
     """0: fine; 2: a setting is wrong; 3: something outside is wrong."""
 
 
@@ -84,7 +86,7 @@ def _check_rows(name: str, connection: Connection, source: Source, annotated: bo
     count_texts = (Words("{n:,} questions", n=counts[0]), Words("{n:,} chunks", n=counts[1]))
     finding = join_messages((*count_texts, *(Words("{n:,} annotations", n=n) for n in counts[2:])), ", ")
     if not any(counts[:2]) or (counts[1] and not counts[0]):
-        return Check(name, finding, Words("fill it: yarus load … --into {source}", source=source.name), code=2)
+        return Check(name, finding, Words("fill it: yarus load … --into {source}", source=source.name), exit_code=2)
     if not counts[1] and get_settings().sut == "local":
         return Check(
             name,
@@ -94,7 +96,7 @@ def _check_rows(name: str, connection: Connection, source: Source, annotated: bo
                 "{source}), or name the system that answers: YARUS_SUT",
                 source=source.name,
             ),
-            code=2,
+            exit_code=2,
         )
     return Check(name, finding)
 
@@ -140,7 +142,9 @@ def _check_vectors(name: str, connection: Connection, table: Table, passage: Any
         (Words("{n:,} of {size} dimensions", n=count, size=dimensions) for dimensions, count, _ in sizes), ", "
     )
     if len(sizes) > 1:
-        yield Check(topic, finding, Words("embed all of them anew with one model, or give --vectors computed"), code=2)
+        yield Check(
+            topic, finding, Words("embed all of them anew with one model, or give --vectors computed"), exit_code=2
+        )
         return
     if zeros := sizes[0][2]:
         yield Check(
@@ -159,7 +163,7 @@ def _check_vectors(name: str, connection: Connection, table: Table, passage: Any
     try:
         check_stored_vectors(probe, model, table.fullname)
     except InputError as error:
-        yield Check(topic, join_messages((finding, error.args[0])), code=2)
+        yield Check(topic, join_messages((finding, error.args[0])), exit_code=2)
     else:
         yield Check(topic, Words("{found}; {n} embedded again are equal", found=finding, n=len(rows)))
 
@@ -309,7 +313,7 @@ def _check_text_search(name: str, language: str) -> Check:
             configurations=", ".join(sorted(TEXT_SEARCH_CONFIGURATIONS)),
         )
         finding = Words("no configuration for language {language!r} in our database", language=language)
-        return Check(topic, finding, way_out, code=2)
+        return Check(topic, finding, way_out, exit_code=2)
     return Check(topic, Words("configuration {configuration}", configuration=configuration))
 
 

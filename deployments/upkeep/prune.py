@@ -38,7 +38,7 @@ class Pruned(TypedDict):
     """Evaluations that were resumed meanwhile."""
     kept: dict[str, int]
     """Reason -> old evaluations that are kept."""
-    elsewhere: dict[str, str | None]
+    outside_results: dict[str, str | None]
     """Evaluation -> its file outside YARUS_RESULTS, which is kept."""
     folders: int
     """Working folders that are no longer needed."""
@@ -133,7 +133,7 @@ def prune(engine: Engine, pruning: PruningPlan, *, dry_run: bool) -> Pruned:
         "evaluations": removed,
         "skipped": skipped,
         "kept": pruning.kept,
-        "elsewhere": {row["id"]: row["parquet"] for row in pruning.elsewhere},
+        "outside_results": {row["id"]: row["parquet"] for row in pruning.elsewhere},
         "folders": len(pruning.folders),
         "calls": 0,
         "vectors": 0,

@@ -88,7 +88,7 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         click.confirm(texts("prune", get_settings().language)["sure"], abort=True)
     result = remove(dry_run=False)
     print_document(result, _print_removals, as_json=as_json)
-    raise SystemExit(1 if result["elsewhere"] else 0)
+    raise SystemExit(1 if result["outside_results"] else 0)
 
 
 def _prepare_prune(*, older_than: str | None, keep_last: int | None, everything: bool, **options: Any) -> Any:
@@ -116,7 +116,7 @@ def _prepare_erasure(user: str, source: str) -> Any:
         """Erase in Prefect first, because what is erased afterwards is needed to find it there."""
         prefect = _erase_in_prefect(user_data, remove=not dry_run)
         own = erase_user_data(database(), user_data, dry_run=dry_run)
-        return {**own, **prefect, "beyond": [*prefect["beyond"], *own["beyond"]]}
+        return {**own, **prefect, "not_erased": [*prefect["not_erased"], *own["not_erased"]]}
 
     return remove
 
@@ -128,12 +128,14 @@ def _erase_in_prefect(data: "UserData", *, remove: bool) -> "PrefectErasure":
 
     artifacts, beyond = (0, []) if data.is_empty else asyncio.run(erase_on_other_server(data.case_ids, remove=remove))
     result = erase_in_prefect(data.search_texts, remove=remove)
-    return {**result, "artifacts": result["artifacts"] + artifacts, "beyond": [*beyond, *result["beyond"]]}
+    return {**result, "artifacts": result["artifacts"] + artifacts, "not_erased": [*beyond, *result["not_erased"]]}
 
 
 def _has_removals(document: Mapping[str, Any]) -> bool:
     """Return whether anything is removed."""
-    return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
+    return any(
+        value for name, value in document.items() if name not in ("user", "source", "kept", "not_erased", "dry_run")
+    )
 
 
 def _print_removals(document: Mapping[str, Any], language: str) -> None:
@@ -145,11 +147,11 @@ def _print_removals(document: Mapping[str, Any], language: str) -> None:
     click.echo(words[title].format(**document))
     for name, value in document.items():
         n = len(value) if isinstance(value, list | dict) else value
-        if name not in ("user", "source", "dry_run", "kept", "beyond") and n:
+        if name not in ("user", "source", "dry_run", "kept", "not_erased") and n:
             click.echo(f"  {words.get(f'{scope} {name}') or words[name]}: {n}")
     for reason, n in document.get("kept", {}).items():
         click.echo(f"  {words[f'kept {reason}']}: {n}")
-    for location in document.get("beyond", ()):
+    for location in document.get("not_erased", ()):
         click.echo(f"{words['beyond']} {location}")
     if document.get("calls") and "user" in document:
         click.echo(words["calls of all"])

@@ -103,7 +103,7 @@ def doctor(as_json: bool) -> None:
         click.echo(format_json([check._asdict() for check in checks]))
     else:
         print_checks(checks, get_language())
-    raise SystemExit(max((check.code for check in checks), default=0))
+    raise SystemExit(max((check.exit_code for check in checks), default=0))
 
 
 def _print_and_exit(summary: Any, *, show_all: bool, as_json: bool) -> None:

@@ -70,8 +70,10 @@ def print_audit(document: LabelAudit, language: str) -> None:
     console = make_console()
     console.print(words["audited"].format(**document), style="bold")
     parts: Mapping[str, Any] = document
-    twins = document["twins"]
-    for kind, finding in ((name, part) for name, part in parts.items() if isinstance(part, dict) and name != "twins"):
+    twins = document["duplicate_chunks"]
+    for kind, finding in (
+        (name, part) for name, part in parts.items() if isinstance(part, dict) and name != "duplicate_chunks"
+    ):
         count = words["not looked for"] if finding["count"] is None else str(finding["count"])
         console.print(f"{words[kind]}: {count}", style="bold" if finding["count"] else "")
         if finding.get("reason"):

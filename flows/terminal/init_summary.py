@@ -21,17 +21,17 @@ def print_plan(setup: SetupResult, language: str) -> None:
     words, console = texts("init", language), make_console()
     sizes = {"n": len(setup.files), "tables": len(setup.tables), "source": setup.source}
     console.print(words[f"answer {'files' if setup.files else 'tables'}"].format(**sizes), style="bold", soft_wrap=True)
-    if n_doubtful := sum(len(file.doubtful) for file in setup.files) + sum(
-        len(table.doubtful) for table in setup.tables
+    if n_doubtful := sum(len(file.ambiguous_columns) for file in setup.files) + sum(
+        len(table.ambiguous_columns) for table in setup.tables
     ):
         console.print(words["answer doubtful"].format(n=n_doubtful), style="bold yellow", soft_wrap=True)
     for file in setup.files:
         _print_file(file, setup.source, language)
     for table in setup.tables:
         console.print(f"[bold]{clean(table.table)}[/]: {words[table.kind].format(source=setup.source)}")
-        _print_columns(table.mapping, table.doubtful, (), language)
+        _print_columns(table.mapping, table.ambiguous_columns, (), language)
         if table.view:
-            console.print(words["view"].format(columns=", ".join(table.lacking)), soft_wrap=True)
+            console.print(words["view"].format(columns=", ".join(table.missing_columns)), soft_wrap=True)
             console.print(clean(table.view), soft_wrap=True)
     if setup.database and len(setup.tables) == 1:
         console.print(words["no passages"], soft_wrap=True)
@@ -82,7 +82,7 @@ def _print_file(file: FoundFile, source: str, language: str) -> None:
     shape = f" ({clean(file.shape)})" if file.shape else ""
     console.print(f"[bold]{clean(file.file)}[/]{encoding}{shape}: {kind}", soft_wrap=True)
     unused = [f"{name or words['no name']} ({value})" if value else name for name, value in file.unused.items()]
-    _print_columns(file.mapping, file.doubtful, unused, language)
+    _print_columns(file.mapping, file.ambiguous_columns, unused, language)
     for note in file.notes:
         console.print("  " + clean(told(note, language)), style="yellow", soft_wrap=True)
     if file.kind == "chunks" and file.characters > LONG_PASSAGE:

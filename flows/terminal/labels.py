@@ -42,12 +42,12 @@ def list_plan_lines(plan: "LabelPlan", language: str) -> Iterator[str]:
     """Yield how many labels are needed, and how that was estimated."""
     words = texts("labels", language)
     figures = {name: plan[name] for name in ("metric", "cases", "n_own")} | {"width": f"{plan['width']:g}"}
-    if plan["needed"] is None:
+    if plan["n_labels_needed"] is None:
         yield words["not enough cases"].format(**figures)
     else:
-        yield words["needed"].format(needed=plan["needed"], missing=plan["missing"], **figures)
+        yield words["needed"].format(needed=plan["n_labels_needed"], missing=plan["n_labels_missing"], **figures)
     if plan["width_now"] is not None:
         yield words["width now"].format(width=format_rounded(plan["width_now"], "share"))
     yield words[f"by {plan['basis']}"].format(correlation=format_rounded(plan["correlation"], "share"))
-    if plan["needed_alone"] is not None and plan["basis"] != "nothing":
-        yield words["alone"].format(needed=plan["needed_alone"])
+    if plan["n_labels_without_judge"] is not None and plan["basis"] != "nothing":
+        yield words["alone"].format(needed=plan["n_labels_without_judge"])

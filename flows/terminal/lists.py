@@ -133,9 +133,9 @@ def print_checks(checks: "Sequence[Check]", language: str) -> None:
     console, words = make_console(), texts("doctor", language)
     width = max(map(len, words.values())) + 1
     for check in checks:
-        mark = "[green]{}[/]" if check.code == 0 else "[yellow]{}[/]"
-        mark = mark.format(f"{words['ok' if check.code == 0 else 'problem']:<{width}}")
-        subject, finding = (clean(told(text, language)) for text in (check.what, check.found))
+        mark = "[green]{}[/]" if check.exit_code == 0 else "[yellow]{}[/]"
+        mark = mark.format(f"{words['ok' if check.exit_code == 0 else 'problem']:<{width}}")
+        subject, finding = (clean(told(text, language)) for text in (check.subject, check.detail))
         console.print(f"{mark} {subject}: {finding}", soft_wrap=True)
-        if check.way_out:
-            console.print(f"{'':<{width}} {clean(told(check.way_out, language))}", soft_wrap=True)
+        if check.fix:
+            console.print(f"{'':<{width}} {clean(told(check.fix, language))}", soft_wrap=True)

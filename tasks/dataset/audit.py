@@ -55,7 +55,9 @@ def find_empty_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) 
 def find_duplicate_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) -> list[DefectLocation]:
     """Return questions that differ from an earlier one only in case, punctuation or white space; `of` is the first."""
     return [
-        _locate(row, of=rows[0]["question_id"]) for rows in _group_equal(questions, keys).values() for row in rows[1:]
+        _locate(row, other_question_id=rows[0]["question_id"])
+        for rows in _group_equal(questions, keys).values()
+        for row in rows[1:]
     ]
 
 
@@ -65,7 +67,13 @@ def find_similar_questions(questions: Sequence[QuestionRow], keys: Sequence[str]
     for earlier, later, score in find_near_duplicates(keys):
         row, first = questions[later], questions[earlier]
         best.setdefault(
-            later, _locate(row, of=first["question_id"], similarity=round(score, 3), other=first["question"])
+            later,
+            _locate(
+                row,
+                other_question_id=first["question_id"],
+                similarity=round(score, 3),
+                other_question=first["question"],
+            ),
         )
     return list(best.values())
 
@@ -76,10 +84,12 @@ def find_contradictions(questions: Sequence[QuestionRow], keys: Sequence[str]) -
     for row in questions:
         is_labelled = bool(parse_grades(row, "relevant_chunk_ids") or parse_grades(row, "relevant_urls"))
         if row.get("answerable") is False and (is_labelled or row.get("ground_truth_answer")):
-            defects.append(_locate(row, what="answerable is no, yet it is labelled"))
+            defects.append(_locate(row, contradiction="answerable is no, yet it is labelled"))
     for rows in _group_equal(questions, keys).values():
         defects += [
-            _locate(rows[-1], what=conflict, others=[row["question_id"] for row in rows[:-1]])
+            _locate(
+                rows[-1], contradiction=conflict, conflicting_question_ids=[row["question_id"] for row in rows[:-1]]
+            )
             for conflict in _describe_contradictions(rows)
         ]
     return defects
@@ -102,11 +112,13 @@ def find_leaked_answers(
         reference = normalise_question(reference_answer(row) or "")
         stored_answer = normalise_question(row["answer"] or "")
         if reference and (key, reference) in cached:
-            defects.append(_locate(row, where="cache", of=cached[key, reference]))
+            defects.append(_locate(row, found_in="cache", other_question_id=cached[key, reference]))
         elif len(reference) >= MIN_ANSWER_CHARS and reference in key:
-            defects.append(_locate(row, where="question"))
+            defects.append(_locate(row, found_in="question"))
         else:
-            defects += [_locate(row, where=f"prompt {name}") for name in _prompts_with_text(key, reference, normalised)]
+            defects += [
+                _locate(row, found_in=f"prompt {name}") for name in _prompts_with_text(key, reference, normalised)
+            ]
         if row["score"] == GOOD and key and stored_answer:
             cached.setdefault((key, stored_answer), row["question_id"])
     return defects
@@ -130,7 +142,7 @@ def find_off_topic_questions(
     stems = [word_stems(key) for key in keys]
     shares = [len(words & corpus_words) / len(words) if words else 1.0 for words in stems]
     return [
-        _locate(row, known=round(share, 2))
+        _locate(row, known_word_share=round(share, 2))
         for row, share in zip(questions, shares, strict=True)
         if share <= MAX_KNOWN_SHARE
     ]
@@ -222,7 +234,7 @@ def audit_labels(source_name: str, evaluations: Sequence[str] = (), *, examples:
         "evaluations": list(rankings),
         **findings,
         "personal": {**findings["personal"], "kinds": kinds},
-        "twins": _summarize_duplicates(corpus, examples),
+        "duplicate_chunks": _summarize_duplicates(corpus, examples),
     }
     return cast(LabelAudit, document)
 
@@ -276,8 +288,8 @@ def _mask(location: DefectLocation, key: bytes, language: str) -> DefectLocation
     `text` is not searched again, because many numbers and names are not recognised without their context.
     """
     masked: DefectLocation = {**location, "question": mask(location["question"], key, language)}
-    if "other" in location:
-        masked["other"] = mask(location["other"], key, language)
+    if "other_question" in location:
+        masked["other_question"] = mask(location["other_question"], key, language)
     if "text" in location:
         masked["text"] = make_pseudonym(location["kind"], location["text"], key, language)
     return masked

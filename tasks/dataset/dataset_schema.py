@@ -20,23 +20,23 @@ class DefectLocation(TypedDict):
     """Column of the label or text."""
     label: NotRequired[str | list[str]]
     """The defective label, or the relevant results of a disputed question."""
-    of: NotRequired[str]
+    other_question_id: NotRequired[str]
     """Id of the question that it repeats, or whose stored answer is the reference."""
-    other: NotRequired[str]
+    other_question: NotRequired[str]
     """Text of that question."""
-    others: NotRequired[list[str]]
+    conflicting_question_ids: NotRequired[list[str]]
     """Ids of the questions that it contradicts."""
     similarity: NotRequired[float]
     """Similarity of the two questions, 0 to 1."""
-    what: NotRequired[str]
+    contradiction: NotRequired[str]
     """How the labels contradict each other."""
-    where: NotRequired[str]
+    found_in: NotRequired[str]
     """Place of the leaked answer: `cache`, `question`, or `prompt NAME`."""
     retrieved: NotRequired[list[str]]
     """First three results of an evaluation that disputes the label."""
     evaluations: NotRequired[int]
     """Number of evaluations that dispute the label."""
-    known: NotRequired[float]
+    known_word_share: NotRequired[float]
     """Share of the question's words that occur in the corpus, 0 to 1."""
     kind: NotRequired[PersonalDataKind]
     """Kind of personal data."""
@@ -97,7 +97,7 @@ class LabelAudit(TypedDict):
     empty: DefectFinding
     """Questions without a letter or digit."""
     personal: PersonalDataFinding
-    twins: DuplicateFinding
+    duplicate_chunks: DuplicateFinding
     """Duplicate chunks and pages."""
 
 
@@ -125,9 +125,9 @@ class NuggetGeneration(TypedDict):
     without_reference: int
     """Questions without usable reference: it is missing, the corpus has no answer, or annotators rejected the
     question."""
-    asked: int
+    n_sent_to_judge: int
     """Questions that were sent to the judge."""
-    made: int
+    n_made: int
     """Questions for which the judge returned nuggets."""
     failed: dict[str, int]
     """Status -> number of questions without readable nuggets."""
@@ -138,7 +138,7 @@ class NuggetGeneration(TypedDict):
     """Nuggets that a good answer must contain."""
     judge: str
     calls: int
-    bought: int
+    n_new_calls: int
     """Calls to a language model that were not answered from the store."""
     cost_usd: float | None
     """Null if no bought call has a price."""
@@ -152,7 +152,7 @@ class LabelSample(TypedDict):
     evaluation_id: str
     metric: str
     """Judged metric whose mean the labels correct."""
-    drawn: int
+    n_sampled: int
     """Answers in the sample."""
     cases: int
     """Answers that the judge scored."""
@@ -180,7 +180,7 @@ class AnnotationImport(TypedDict):
     annotator: str
     rows: int
     labelled: int
-    half_filled: int
+    n_partially_filled: int
     """Rows with a label, but not in all columns."""
     empty: int
     """Rows without a label."""
@@ -257,9 +257,9 @@ class SynthesisResult(TypedDict):
     source: str
     into: str | None
     """Source that received the questions; null if none was accepted."""
-    asked: int
+    n_requested: int
     """Number of requested questions."""
-    accepted: int
+    n_accepted: int
     """Number of accepted questions."""
     kinds: dict[str, int]
     """Kind -> accepted questions."""
@@ -268,7 +268,7 @@ class SynthesisResult(TypedDict):
     generator: str
     judge: str
     calls: int
-    bought: int
+    n_new_calls: int
     """Calls to language models that were not answered from the store."""
     cost_usd: float | None
     """Null if no bought call has a price."""

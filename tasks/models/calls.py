@@ -126,7 +126,7 @@ class CallCosts(TypedDict):
     """Number and cost of calls."""
 
     calls: int
-    bought: int
+    n_new_calls: int
     """Replies that were not in the store."""
     cost_usd: float | None
     """Null without prices."""
@@ -137,7 +137,7 @@ def sum_costs(replies: Iterable[Reply]) -> CallCosts:
     all_replies = list(replies)
     bought = [reply for reply in all_replies if not reply.from_store and reply.tokens_in != 0]
     costs = [reply.cost_usd for reply in bought if reply.cost_usd is not None]
-    return {"calls": len(all_replies), "bought": len(bought), "cost_usd": sum(costs) if costs else None}
+    return {"calls": len(all_replies), "n_new_calls": len(bought), "cost_usd": sum(costs) if costs else None}
 
 
 def mask_call(call: Call, mask: Callable[[str], str]) -> Call:

@@ -87,9 +87,9 @@ def test_every_document_prints_former_keys_beside_new_ones() -> None:
         assert printed == {key: key for key in keys} | former_keys
 
 
-@pytest.mark.parametrize("command", ["corpus", "sweep", "robustness"])
-def test_stored_documents_have_no_former_keys(command: str) -> None:
-    for schema in GENERATOR.declared(DOCUMENTS[command]):
+def test_stored_analyses_have_no_former_keys() -> None:
+    schemas = [schema for command in ("corpus", "sweep", "robustness") for schema in GENERATOR.declared(DOCUMENTS[command])]
+    for schema in (*schemas, SweepParameters, RobustnessParameters):
         assert not get_type_hints(schema).keys() & set(FORMER_KEYS.values())
 
 

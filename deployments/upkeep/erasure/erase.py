@@ -56,7 +56,7 @@ class Erasure(TypedDict):
     folders: int
     reports: list[str]
     """Pages that are removed."""
-    elsewhere: dict[str, str | None]
+    outside_results: dict[str, str | None]
     """Evaluation -> its file outside YARUS_RESULTS, which keeps the rows; then the questions stay, too."""
     dry_run: bool
     case_set_rows: int
@@ -64,7 +64,7 @@ class Erasure(TypedDict):
     labels: int
     """People's labels of the judge's scores of the user's answers."""
     questions: int
-    beyond: list[str]
+    not_erased: list[str]
     """Other data that is not removed, in sentences."""
 
 
@@ -159,13 +159,13 @@ def erase_user_data(engine: Engine, data: UserData, *, dry_run: bool) -> Erasure
         "analyses": retention.count_analyses(engine, name, texts.are_in, remove=remove),
         "folders": len(folders),
         "reports": [str(path) for path in reports],
-        "elsewhere": outside,
+        "outside_results": outside,
         "dry_run": dry_run,
         "case_set_rows": 0,
         "annotations": 0,
         "labels": 0 if is_empty else retention.count_labels(engine, name, data.case_ids, group, remove=remove),
         "questions": 0,
-        "beyond": [],
+        "not_erased": [],
     }
     if remove:
         for row in [] if is_empty else data.evaluations:
@@ -182,11 +182,11 @@ def erase_user_data(engine: Engine, data: UserData, *, dry_run: bool) -> Erasure
     removed = retention.count_questions(data.source, last, remove=remove)
     document["annotations"], document["questions"] = removed["annotations"], removed["questions"]
     embedded = get_settings().database_url is None
-    document["beyond"] = [str(path) for path in erase_files.find_other_files(texts)] + (
+    document["not_erased"] = [str(path) for path in erase_files.find_other_files(texts)] + (
         [] if embedded else unerasable_copies(engine)
     )
     if remove:
-        document["beyond"] += _wipe(engine, data.source, embedded=embedded)
+        document["not_erased"] += _wipe(engine, data.source, embedded=embedded)
     return document
 
 

@@ -74,7 +74,7 @@ class PrefectErasure(TypedDict):
     """Pages of its UI."""
     prefect: int
     """Other rows."""
-    beyond: list[str]
+    not_erased: list[str]
     """Data that is not removed, in sentences."""
 
 
@@ -85,18 +85,18 @@ def erase_in_prefect(texts: UserTexts, *, remove: bool) -> PrefectErasure:
         DatabaseUnavailable: there is no connection.
         OSError: a database is in use or damaged, so nothing can be erased in it now.
     """
-    counts: PrefectErasure = {"artifacts": 0, "prefect": 0, "beyond": []}
+    counts: PrefectErasure = {"artifacts": 0, "prefect": 0, "not_erased": []}
     for url in _find_databases():
         with _open_engine(url) as engine:
             data = _search_database(engine, texts)
-            counts["beyond"] += unerasable_copies(engine)
+            counts["not_erased"] += unerasable_copies(engine)
             if remove:
                 _erase_data(engine, data)
-                counts["beyond"] += wipe_tables(engine, None, (*RECORD_TABLES, *RUN_TABLES))
+                counts["not_erased"] += wipe_tables(engine, None, (*RECORD_TABLES, *RUN_TABLES))
         n_pages = len(data.rows.get(ARTIFACT_TABLE, ()))
         counts["artifacts"] += n_pages
         counts["prefect"] += sum(map(len, data.rows.values())) + len(data.values) - n_pages
-        counts["beyond"] += [f"Prefect's {setting}: change it there by hand" for setting in data.chosen]
+        counts["not_erased"] += [f"Prefect's {setting}: change it there by hand" for setting in data.chosen]
     return counts
 
 

@@ -28,8 +28,8 @@ class FoundTable:
     """With its schema, where that is not public."""
     kind: RowKind
     mapping: dict[str, str]
-    doubtful: dict[str, list[str]]
-    lacking: list[str]
+    ambiguous_columns: dict[str, list[str]]
+    missing_columns: list[str]
     """Our columns that nothing in it is, and that must be there."""
     view: str | None
     """SQL that makes a view with them; null where none is needed."""
@@ -37,10 +37,10 @@ class FoundTable:
     def settings(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that map the table."""
         table_name = TABLE_NAMES[self.kind]
-        name = f"{table_name}_for_yarus" if self.lacking else self.table
+        name = f"{table_name}_for_yarus" if self.missing_columns else self.table
         if name != table_name:
             yield f"YARUS_SOURCE_TABLES__{table_name.upper()}", name
-        for key, column in [] if self.lacking else self.mapping.items():
+        for key, column in [] if self.missing_columns else self.mapping.items():
             if key != column and key in (*NEEDED_COLUMNS[self.kind], "embedding"):
                 yield f"YARUS_SOURCE_COLUMNS__{table_name.upper()}__{key.upper()}", column
 

@@ -40,7 +40,7 @@ class FoundFile:
     encoding: str
     mapping: dict[str, str]
     """Yarus's column -> the file's column."""
-    doubtful: dict[str, list[str]]
+    ambiguous_columns: dict[str, list[str]]
     """Yarus's column -> several columns of the file, or one with unsuitable values: not used unless `--map` names
     one."""
     unused: dict[str, str]

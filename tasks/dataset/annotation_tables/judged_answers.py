@@ -64,7 +64,7 @@ def export_label_sample(path: Path, evaluation: str, metric: str | None, n: int,
         "source": judged_answers.source,
         "evaluation_id": judged_answers.evaluation_id,
         "metric": judged_answers.metric.name,
-        "drawn": len(sampled_cases),
+        "n_sampled": len(sampled_cases),
         "cases": len(judged_answers.cases),
         "strata": dict(sorted(counts.items())),
     }

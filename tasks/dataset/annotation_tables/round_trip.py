@@ -146,7 +146,7 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
         "annotator": name,
         "rows": len(lines),
         "labelled": len(verdicts),
-        "half_filled": sum(not {*YES_NO, "relevant"} <= row_columns for row_columns in filled_columns),
+        "n_partially_filled": sum(not {*YES_NO, "relevant"} <= row_columns for row_columns in filled_columns),
         "empty": len(lines) - len(verdicts),
         "rejected": n_rejected,
         "question_ok": counts["question_ok"],

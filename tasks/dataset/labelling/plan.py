@@ -37,10 +37,11 @@ class LabelPlan(TypedDict):
     width_now: float | None
     """Width with its own labels, or with those of other evaluations if it has fewer than 30; null with fewer than two
     labels."""
-    needed: int | None
+    n_labels_needed: int | None
     """Total number of labels; null if labels of all cases do not suffice."""
-    missing: int | None
-    needed_alone: int | None
+    n_labels_missing: int | None
+    """Labels that are still to be given."""
+    n_labels_without_judge: int | None
     """Total number of labels if the judge's scores were not used."""
     cases: int
     basis: PlanBasis
@@ -81,9 +82,9 @@ def plan_labels(engine: Engine, evaluation: str, metric: str | None, width: floa
         "width": width,
         "n_own": n_own,
         "width_now": current["width"],
-        "needed": needed,
-        "missing": None if needed is None else max(0, needed - n_own),
-        "needed_alone": needed_alone,
+        "n_labels_needed": needed,
+        "n_labels_missing": None if needed is None else max(0, needed - n_own),
+        "n_labels_without_judge": needed_alone,
         "cases": len(answers.cases),
         "basis": basis,
         "correlation": correlation,

@@ -175,6 +175,6 @@ def test_label_plan_and_invalid_options(night: Document, yarus_alone: CommandLin
     words = ("judge", "plan", "avg_answer_relevance", "--evaluation", night["evaluation_id"], "--width", "0.3")
     label_plan = yarus_alone(*words, "--json").json
     assert (label_plan["basis"], label_plan["metric"], label_plan["n_own"]) == ("nothing", "avg_answer_relevance", 0)
-    assert str(label_plan["needed"]) in yarus_alone(*words).out
+    assert str(label_plan["n_labels_needed"]) in yarus_alone(*words).out
     assert yarus_alone("judge", "plan", ok=False).code == 2
     assert yarus_alone("judge", "label", "--json", ok=False).code == 2

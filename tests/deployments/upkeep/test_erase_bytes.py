@@ -151,7 +151,7 @@ def test_erase_leaves_no_byte_at_home(home: Path) -> None:
     yarus = CommandLine(home)
     done = yarus(*ERASE).json
     assert files_with_mark(home) == ["gate.xml"]
-    assert done["beyond"] == [str(home / "gate.xml")]
+    assert done["not_erased"] == [str(home / "gate.xml")]
     assert (done["questions"], done["case_set_rows"], done["artifacts"], done["prefect"] > 8) == (1, 1, 3, True)
     assert "before\nafter\n" in (home / "prefect" / "server.log").read_text(encoding="utf-8")
     with sqlite3.connect(home / "prefect" / "prefect.db") as connection:

@@ -186,7 +186,7 @@ def test_prune_keeps_files_outside_of_the_results(make: Make, own_engine: Engine
     path.write_bytes(b"cases")
     name = make("aaaa", parquet=str(path))
     done = prune(own_engine, plan_pruning(own_engine, older_than=LONG_AGO, everything=True), dry_run=False)
-    assert (done["evaluations"], done["elsewhere"]) == ([], {name: str(path)})
+    assert (done["evaluations"], done["outside_results"]) == ([], {name: str(path)})
     assert path.exists()
 
 

@@ -35,7 +35,7 @@ def test_case_set_is_made_labelled_frozen_and_evaluated(
     """Generate cases from the sample, export, label in a spreadsheet, import, audit, freeze and evaluate them."""
     words = ("dataset", "synthesize", "--source", "sample", "--into", "way", "--n", "12", "--seed", "1")
     generated = yarus(*words, "--json", env=prefect_server).json
-    assert generated["state"] == "completed" and generated["accepted"] >= 9
+    assert generated["state"] == "completed" and generated["n_accepted"] >= 9
     assert set(generated["kinds"]) == set(MADE) and "no language model" in generated["generator"]
 
     file = tmp_path / "labels.xlsx"
@@ -50,9 +50,9 @@ def test_case_set_is_made_labelled_frozen_and_evaluated(
     assert document("agreement", "--source", "way")["annotators"] == {"Анна": 3}
 
     audit = document("audit", "--source", "way")
-    assert {"stale", "duplicates"} < set(audit) and audit["n_questions"] == generated["accepted"]
+    assert {"stale", "duplicates"} < set(audit) and audit["n_questions"] == generated["n_accepted"]
     frozen = document("freeze", "way_1", "--source", "way")
-    assert frozen["n_cases"] == generated["accepted"] - 1  # the rejected one has left
+    assert frozen["n_cases"] == generated["n_accepted"] - 1  # the rejected one has left
     ran = yarus("run", "tier1", "--source", "way", "--cases", "way_1", "--json", env=prefect_server).json
     assert ran["cases"] == {"name": "way_1", "sha256": frozen["sha256"]} and ran["n_cases"] == frozen["n_cases"]
     output = yarus("show", ran["evaluation_id"]).out

@@ -52,6 +52,6 @@ def test_corpus_with_duplicates_scores_as_without(yarus: CommandLine, doubled: s
 
 
 def test_audit_lists_duplicates(yarus: CommandLine, doubled: str) -> None:
-    twins = yarus("dataset", "audit", "--source", doubled, "--json").json["twins"]
+    twins = yarus("dataset", "audit", "--source", doubled, "--json").json["duplicate_chunks"]
     assert (twins["count"], twins["pages"]) == (48, 0)
     assert all(len(group) == 2 and group[0].startswith("0-") for group in twins["examples"])

@@ -166,7 +166,7 @@ def test_open_incident_names_accepted_evaluation(
     (good, bad, worse, _), _, opened, _ = nights
     assert [len(open_incidents) for open_incidents in opened] == [0, 1, 1, 0]
     ((incident,),) = opened[2:3]
-    assert (incident["incident"], incident["last"]) == (bad["evaluation_id"], worse["evaluation_id"])
+    assert (incident["incident_id"], incident["latest_evaluation_id"]) == (bad["evaluation_id"], worse["evaluation_id"])
     assert (incident["baseline"], incident["nights"], incident["verdict"]) == (good["evaluation_id"], 2, "regressed")
 
 

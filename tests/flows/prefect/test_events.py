@@ -57,7 +57,7 @@ def write_night(engine: Engine, state: str, key: str | None = "of incidents", **
 def list_open(engine: Engine) -> list[tuple[str, str, int]]:
     """Return (first evaluation, verdict, nights) of the open incidents."""
     rows = incidents.list_incidents(engine)
-    return [(row["incident"], row["verdict"], row["nights"]) for row in rows if row["source"] == SOURCE]
+    return [(row["incident_id"], row["verdict"], row["nights"]) for row in rows if row["source"] == SOURCE]
 
 
 def list_messages(caplog: Any) -> list[str]:

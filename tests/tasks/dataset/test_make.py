@@ -54,8 +54,13 @@ def requests_of_kind(server: FakeLLMServer, kind: str) -> list[Document]:
 
 def test_generation_uses_reference_and_relevant_chunks_once(judge: FakeLLMServer, source: str, engine: Engine) -> None:
     result = make_nuggets(source)
-    assert (result["state"], result["asked"], result["made"], result["without_reference"]) == ("completed", 7, 7, 1)
-    assert (result["nuggets"], result["vital"], result["bought"]) == (13, 7, 7)
+    assert (result["state"], result["n_sent_to_judge"], result["n_made"], result["without_reference"]) == (
+        "completed",
+        7,
+        7,
+        1,
+    )
+    assert (result["nuggets"], result["vital"], result["n_new_calls"]) == (13, 7, 7)
     rows = read_questions_by_id(engine, source)
     assert rows["3"]["nuggets"] == [
         {"nugget": "Сдать книгу 3 до мая.", "vital": True},
@@ -66,14 +71,14 @@ def test_generation_uses_reference_and_relevant_chunks_once(judge: FakeLLMServer
     assert rows["6"]["nuggets"] is None
     parts = texts(next(request for request in judge.requests if "книгу 3" in str(request)))
     assert parts["passage_1"] == "Правило 3 велит сдать книгу 3 до мая года 3." and parts["question"].startswith("Что")
-    assert make_nuggets(source)["asked"] == 0 and len(requests_of_kind(judge, "nuggets")) == 7
+    assert make_nuggets(source)["n_sent_to_judge"] == 0 and len(requests_of_kind(judge, "nuggets")) == 7
 
 
 def test_generation_continues_after_limit_and_remake_is_cached(judge: FakeLLMServer, source: str) -> None:
-    assert make_nuggets(source, limit=3)["made"] == 3
-    assert make_nuggets(source, limit=3)["made"] == 3
+    assert make_nuggets(source, limit=3)["n_made"] == 3
+    assert make_nuggets(source, limit=3)["n_made"] == 3
     remade = make_nuggets(source, remake=True)
-    assert (remade["asked"], remade["bought"]) == (7, 1)
+    assert (remade["n_sent_to_judge"], remade["n_new_calls"]) == (7, 1)
 
 
 def test_generation_reports_unreadable_replies(judge: FakeLLMServer, source: str, engine: Engine) -> None:
@@ -81,7 +86,7 @@ def test_generation_reports_unreadable_replies(judge: FakeLLMServer, source: str
         make_completion("Не знаю.") if "книгу 3" in prompt_texts["reference"] else reply
     )
     generated = make_nuggets(source)
-    assert (generated["state"], generated["made"], generated["failed"]) == ("invalid", 6, {"parse_error": 1})
+    assert (generated["state"], generated["n_made"], generated["failed"]) == ("invalid", 6, {"parse_error": 1})
     assert read_questions_by_id(engine, source)["3"]["nuggets"] is None
 
 
@@ -165,7 +170,7 @@ def test_nuggets_command_generates_with_stand_in(yarus_alone: CommandLine, at_ho
     name = load(tmp_path, make_source_name(), [question(i) for i in range(3)])
     generated = yarus_alone("dataset", "nuggets", "--source", name, "--json")
     document = json.loads(generated.out)
-    assert (generated.code, document["made"], document["vital"], document["bought"]) == (0, 3, 3, 0)
+    assert (generated.code, document["n_made"], document["vital"], document["n_new_calls"]) == (0, 3, 3, 0)
     repeated = yarus_alone("dataset", "nuggets", "--source", name, env={"YARUS_LANGUAGE": "en"})
     assert "nuggets made for 0 of 0 questions that had none" in repeated.out
 

@@ -129,7 +129,7 @@ def test_json_commands_print_one_document(yarus: CommandLine, by_fulltext: dict[
     evaluation_id = by_fulltext["evaluation_id"]
     commands = (("runs",), ("show", evaluation_id), ("cases", evaluation_id, "--limit", "2"), ("doctor",))
     results = run_in_parallel(yarus, {words[0]: Command((*words, "--json")) for words in commands})
-    worst_code = max(finding["code"] for finding in results["doctor"].json)  # of the sources of all tests
+    worst_code = max(finding["exit_code"] for finding in results["doctor"].json)  # of the sources of all tests
     for words in commands:
         assert results[words[0]].code == (worst_code if words == ("doctor",) else 0), results[words[0]]
         assert isinstance(results[words[0]].json, dict | list)

@@ -158,7 +158,7 @@ def test_label_sample_commands(night: Document, yarus_alone: CommandLine, tmp_pa
     path = tmp_path / "drawn.csv"
     arguments = ["dataset", "export-annotation", str(path), "--random", "15", "--evaluation", night["evaluation_id"]]
     document = yarus_alone(*arguments, "--json").json
-    assert (document["drawn"], document["cases"], document["metric"]) == (15, 120, "avg_faithfulness")
+    assert (document["n_sampled"], document["cases"], document["metric"]) == (15, 120, "avg_faithfulness")
     assert sum(document["strata"].values()) == 15
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file, delimiter=";"))

@@ -33,7 +33,7 @@ def test_annotation_round_trip(engine: Engine, source: str, tmp_path: Path, suff
     cells[1][positions["relevant"]], cells[1][positions["show"]] = "c3; c4", "Да"
     spreadsheets.write_table(path, header, cells)
     document = import_annotation_file(path, "анна")
-    assert (document["labelled"], document["rejected"], document["half_filled"]) == (2, 1, 2)
+    assert (document["labelled"], document["rejected"], document["n_partially_filled"]) == (2, 1, 2)
     rows = read_questions_by_id(engine, source)
     first, second = cells[0][positions["question_id"]], cells[1][positions["question_id"]]
     assert rows[second]["relevant_chunk_ids"] == ["c3", "c4"] and rows[second]["ground_truth_show"] is True
@@ -44,7 +44,7 @@ def test_annotation_round_trip(engine: Engine, source: str, tmp_path: Path, suff
 def test_partially_filled_rows_keep_other_labels(engine: Engine, source: str, write_file: WriteFile) -> None:
     """A verdict in one column leaves the log's labels in the others."""
     before = read_questions_by_id(engine, source)["7"]
-    assert import_annotation_file(write_file({"question_id": "7", "show": "нет"}), "a")["half_filled"] == 1
+    assert import_annotation_file(write_file({"question_id": "7", "show": "нет"}), "a")["n_partially_filled"] == 1
     after = read_questions_by_id(engine, source)["7"]
     assert after["ground_truth_show"] is False
     assert after["relevant_urls"] == [before["confluence_url"]]  # the earlier fallback

@@ -168,13 +168,13 @@ def test_trend_of_corrected_mean_uses_current_labels(night: Document) -> None:
 def test_plan_uses_known_judge_quality(night: Document) -> None:
     plan = plan_labels(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
     assert (plan["basis"], plan["n_own"], plan["correlation"], plan["width_now"]) == ("nothing", 0, 0, None)
-    assert plan["needed"] == plan["needed_alone"]
+    assert plan["n_labels_needed"] == plan["n_labels_without_judge"]
     label_answers(night["evaluation_id"], 100)
     plan_with_labels = plan_labels(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
     assert plan_with_labels["basis"] == "labels" and 0.1 < plan_with_labels["correlation"] < 0.9
-    assert plan_with_labels["needed"] is not None and plan_with_labels["needed_alone"] is not None
-    assert plan_with_labels["needed"] <= plan_with_labels["needed_alone"]
-    assert plan_with_labels["missing"] == max(0, plan_with_labels["needed"] - 100)
+    assert plan_with_labels["n_labels_needed"] is not None and plan_with_labels["n_labels_without_judge"] is not None
+    assert plan_with_labels["n_labels_needed"] <= plan_with_labels["n_labels_without_judge"]
+    assert plan_with_labels["n_labels_missing"] == max(0, plan_with_labels["n_labels_needed"] - 100)
     with pytest.raises(ValueError, match="a width lies above 0 and below 1, got 1"):
         plan_labels(database(), night["evaluation_id"], None, 1.5)
 

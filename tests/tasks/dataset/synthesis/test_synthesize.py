@@ -120,7 +120,7 @@ def model_server(at_home: Path, llm_server: FakeLLMServer, monkeypatch: pytest.M
 def test_synthesis_fills_source(engine: Engine, library: str, model_server: FakeLLMServer) -> None:
     model_server.script = reply_well
     result = synthesize(source=library, into="made_good", n=9)
-    assert (result["accepted"], result["kinds"]) == (9, {"single": 3, "multi": 3, "unanswerable": 3})
+    assert (result["n_accepted"], result["kinds"]) == (9, {"single": 3, "multi": 3, "unanswerable": 3})
     rows = load_rows(engine, "made_good")
     assert {row["origin"] for row in rows} == {"synthetic"}
     by_kind = {kind: [row for row in rows if row["review"]["kind"] == kind] for kind in result["kinds"]}
@@ -140,13 +140,13 @@ def test_synthesis_repeats_without_new_calls(engine: Engine, library: str, model
     model_server.script = reply_well
     first = synthesize(source=library, into="made_twice", n=6, seed=5)
     n_calls = len(model_server.requests)
-    assert first["bought"] == n_calls > 0
+    assert first["n_new_calls"] == n_calls > 0
     repeated = synthesize(source=library, into="made_twice", n=6, seed=5)
-    assert len(model_server.requests) == n_calls and repeated["bought"] == 0
+    assert len(model_server.requests) == n_calls and repeated["n_new_calls"] == 0
     assert repeated["examples"] == first["examples"]
     assert len(load_rows(engine, "made_twice")) == 6
     other_result = synthesize(source=library, into="made_twice", n=6, seed=6)
-    assert len(load_rows(engine, "made_twice")) == 6 + other_result["accepted"]
+    assert len(load_rows(engine, "made_twice")) == 6 + other_result["n_accepted"]
 
 
 @pytest.mark.slow("process: it is killed")
@@ -161,7 +161,7 @@ def test_synthesis_resumes_from_call_store(library: str, model_server: FakeLLMSe
     model_server.script = reply_well
     result = synthesize(source=library, into="made_killed", n=6, seed=9)
     after = [request["messages"][0]["content"] for request in model_server.requests]
-    assert result["accepted"] > 0
+    assert result["n_accepted"] > 0
     assert not set(before) & set(after)
 
 
@@ -187,8 +187,8 @@ def test_faulty_replies_are_counted(library: str, model_server: FakeLLMServer, n
         reply(request) if "examples" in texts(request) else make_score_completion(1.0)
     )
     result = synthesize(source=library, into="made_bad", n=2, kinds="single")
-    assert result["accepted"] <= (name == "it repeats itself")
-    assert result["rejected"][reason] >= MAX_TRIES * 2 - result["accepted"] - 1
+    assert result["n_accepted"] <= (name == "it repeats itself")
+    assert result["rejected"][reason] >= MAX_TRIES * 2 - result["n_accepted"] - 1
     assert set(result["rejected"]) == {reason}
 
 
@@ -212,7 +212,7 @@ def test_judge_rejections_are_counted(library: str, model_server: FakeLLMServer,
 
     model_server.script = script
     result = synthesize(source=library, into="made_judged", n=1, kinds=kind)
-    assert (result["accepted"], result["rejected"], result["state"]) == (0, {reason: MAX_TRIES}, "invalid")
+    assert (result["n_accepted"], result["rejected"], result["state"]) == (0, {reason: MAX_TRIES}, "invalid")
     assert result["into"] is None
 
 
@@ -230,14 +230,14 @@ def test_budget_ends_synthesis(library: str, model_server: FakeLLMServer, monkey
     set_variables(monkeypatch, {"YARUS_BUDGET_USD": "3", "YARUS_PRICES": json.dumps(models)})
     model_server.script = reply_well
     result = synthesize(source=library, into="made_poor", n=20, kinds="single")
-    assert result["accepted"] < 20 and result["rejected"]["budget"] > 0
+    assert result["n_accepted"] < 20 and result["rejected"]["budget"] > 0
     assert result["cost_usd"] is None or result["cost_usd"] <= 3
 
 
 def test_offline_synthesis_is_extractive(engine: Engine, at_home: Path, library: str) -> None:
     result = synthesize(source=library, into="made_offline", n=6)
     assert result["generator"] == "extractive (no language model)"
-    assert result["bought"] == 0 and result["accepted"] >= 4
+    assert result["n_new_calls"] == 0 and result["n_accepted"] >= 4
     texts_by_chunk = {f"c{i}": TEXT.format(i, THINGS[i // 2], i + 99) for i in range(20)}
     for row in load_rows(engine, "made_offline"):
         if row["review"]["kind"] == "single" and row["relevant_chunk_ids"] != ["huge"]:
