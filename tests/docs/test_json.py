@@ -17,6 +17,7 @@ from yarus.__main__ import cli
 from yarus.db.former_keys import FORMER_KEYS
 from yarus.flows.cli import format_json
 from yarus.flows.cli.framework.command_schema import DOCUMENTS
+from yarus.tasks.config.flow_parameters import RobustnessParameters, SweepParameters
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.summary import combine_summaries
 
@@ -88,7 +89,9 @@ def test_every_document_prints_former_keys_beside_new_ones() -> None:
 
 
 def test_stored_analyses_have_no_former_keys() -> None:
-    schemas = [schema for command in ("corpus", "sweep", "robustness") for schema in GENERATOR.declared(DOCUMENTS[command])]
+    schemas = [
+        schema for command in ("corpus", "sweep", "robustness") for schema in GENERATOR.declared(DOCUMENTS[command])
+    ]
     for schema in (*schemas, SweepParameters, RobustnessParameters):
         assert not get_type_hints(schema).keys() & set(FORMER_KEYS.values())
 

@@ -94,7 +94,9 @@ class Nights:
 
     @property
     def open(self) -> list[str]:
-        return [incident["incident_id"] for incident in list_incidents(self.engine) if incident["source"] == self.source]
+        return [
+            incident["incident_id"] for incident in list_incidents(self.engine) if incident["source"] == self.source
+        ]
 
 
 @pytest.fixture
