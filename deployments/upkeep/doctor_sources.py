@@ -26,11 +26,11 @@ from yarus.tasks.models.embedding.embedders import Embedder, get_embedder_pair
 class Check(NamedTuple):
     """One thing that was checked."""
 
-    subject: str
+    check_name: str
     """What was checked."""
-    detail: str
+    check_result: str
     """What was found."""
-    fix: str = ""
+    recommended_action: str = ""
     """Recommended action; it may be useful even if nothing is broken."""
     exit_code: int = 0
     """0: fine; 2: a setting is wrong; 3: something outside is wrong."""

@@ -37,7 +37,7 @@ def print_sweep(document: Sweep, language: str) -> None:
             cells[0] = add_colour(texts("states", language)[arm["state"]], arm["state"])
         latency = " / ".join(filter(None, (format_figure(arm["latency_ms_p50"]), format_figure(arm["latency_ms_p95"]))))
         table.add_row(
-            clean(arm["variant"]), *cells, format_figure(arm["cost_usd"]), latency, "*" if arm["pareto"] else ""
+            clean(arm["variant_name"]), *cells, format_figure(arm["cost_usd"]), latency, "*" if arm["pareto"] else ""
         )
     console.print("", table, words["legend"])
     if is_across_sources(document):
@@ -48,7 +48,7 @@ def print_sweep(document: Sweep, language: str) -> None:
     for outcome in (*document["variants"], *document["judges"]):
         if outcome["error"]:
             console.print(
-                clean(words["failed"].format(arm=outcome["variant"], error=told(outcome["error"], language))),
+                clean(words["failed"].format(arm=outcome["variant_name"], error=told(outcome["error"], language))),
                 style="yellow",
             )
     if document["state"] in ("failed", "cancelled"):

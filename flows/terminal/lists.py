@@ -135,7 +135,7 @@ def print_checks(checks: "Sequence[Check]", language: str) -> None:
     for check in checks:
         mark = "[green]{}[/]" if check.exit_code == 0 else "[yellow]{}[/]"
         mark = mark.format(f"{words['ok' if check.exit_code == 0 else 'problem']:<{width}}")
-        subject, finding = (clean(told(text, language)) for text in (check.subject, check.detail))
+        subject, finding = (clean(told(text, language)) for text in (check.check_name, check.check_result))
         console.print(f"{mark} {subject}: {finding}", soft_wrap=True)
-        if check.fix:
-            console.print(f"{'':<{width}} {clean(told(check.fix, language))}", soft_wrap=True)
+        if check.recommended_action:
+            console.print(f"{'':<{width}} {clean(told(check.recommended_action, language))}", soft_wrap=True)

@@ -82,7 +82,7 @@ class Trend(TypedDict):
     stratum: str | None
     anchor: str | None
     """Id of the evaluation whose stored answers are judged every night; null for the system's own history."""
-    direction: Direction
+    better_direction: Direction
     """Direction in which the metric is better."""
     nights: list[TrendNight]
     """The oldest first."""

@@ -76,7 +76,7 @@ def trend(
         "source": series.source,
         "stratum": rows[-1]["stratum"] if rows else stratum,
         "anchor": series.anchor,
-        "direction": declared.better,
+        "better_direction": declared.better,
         "nights": nights,
         "has_earlier": len(rows) > last,
         "first_out_of_band": out[0]["evaluation_id"] if out else None,

@@ -84,11 +84,11 @@ def find_contradictions(questions: Sequence[QuestionRow], keys: Sequence[str]) -
     for row in questions:
         is_labelled = bool(parse_grades(row, "relevant_chunk_ids") or parse_grades(row, "relevant_urls"))
         if row.get("answerable") is False and (is_labelled or row.get("ground_truth_answer")):
-            defects.append(_locate(row, contradiction="answerable is no, yet it is labelled"))
+            defects.append(_locate(row, label_conflict="answerable is no, yet it is labelled"))
     for rows in _group_equal(questions, keys).values():
         defects += [
             _locate(
-                rows[-1], contradiction=conflict, conflicting_question_ids=[row["question_id"] for row in rows[:-1]]
+                rows[-1], label_conflict=conflict, conflicting_question_ids=[row["question_id"] for row in rows[:-1]]
             )
             for conflict in _describe_contradictions(rows)
         ]

@@ -28,7 +28,7 @@ class DefectLocation(TypedDict):
     """Ids of the questions that it contradicts."""
     similarity: NotRequired[float]
     """Similarity of the two questions, 0 to 1."""
-    contradiction: NotRequired[str]
+    label_conflict: NotRequired[str]
     """How the labels contradict each other."""
     found_in: NotRequired[str]
     """Place of the leaked answer: `cache`, `question`, or `prompt NAME`."""

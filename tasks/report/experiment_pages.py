@@ -74,7 +74,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     ]
     rows = [
         [
-            _untranslated(numbered_name(number, arm["variant"])),
+            _untranslated(numbered_name(number, arm["variant_name"])),
             *(use_minus_sign(format_interval(arm["metrics"].get(name))) for name in document["metrics"]),
             *(format_figure(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
             "*" if arm["pareto"] else "",
@@ -83,7 +83,9 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     ]
     notes = [_line(_translate("legend")), *([_line(_translate("sources"))] if is_across_sources(document) else [])]
     errors = [
-        _line(f"{row['variant']}: {row['error']}", problem=True) for row in (*arms, *document["judges"]) if row["error"]
+        _line(f"{row['variant_name']}: {row['error']}", problem=True)
+        for row in (*arms, *document["judges"])
+        if row["error"]
     ]
     pairs = [
         [

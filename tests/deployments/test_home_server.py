@@ -117,7 +117,7 @@ def test_simultaneous_first_runs_share_a_server(fresh: CommandLine) -> None:
         assert (finished.json["state"], "has not recorded" in finished.err) == ("completed", False), finished.err
         assert flow_run_state(fresh.home, finished.json["flow_run_id"]) == "COMPLETED"
     assert postgresql.is_running(fresh.home)
-    checks = {check["subject"]: check["detail"] for check in fresh("doctor", "--json").json}
+    checks = {check["check_name"]: check["check_result"] for check in fresh("doctor", "--json").json}
     assert server.api in checks["prefect"]
     assert "yarus admin stop" in checks["prefect"]
     assert fresh("admin", "stop", "--json").json == {"prefect": "stopped", "postgresql": "stopped"}

@@ -50,7 +50,7 @@ def arm_outcome(arm: Arm, result: Any) -> Outcome:
     error = summary.get("error") if summary else f"{type(result).__name__}: {result}"
     metrics = summary.get("metrics") or {}
     document = {
-        "variant": arm.name,
+        "variant_name": arm.name,
         **arm.axes,
         "tier": arm.tier,
         "state": summary.get("state", "failed"),

@@ -27,7 +27,7 @@ class ArmMetric(TypedDict):
 class Outcome(TypedDict):
     """Summary of a variant's evaluation; `retriever` and similar keys are the parameters that distinguish it."""
 
-    variant: str
+    variant_name: str
     """Name of the variant."""
     source: NotRequired[str | None]
     retriever: NotRequired[str | None]

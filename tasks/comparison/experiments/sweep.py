@@ -104,16 +104,17 @@ def combine_outcomes(parameters: SweepParameters, outcomes: Sequence[Outcome]) -
     judges = [outcome for outcome in outcomes if outcome["tier"] == "judge"]
     arms = [outcome for outcome in outcomes if outcome["tier"] != "judge"]
     cases_by_arm = {
-        outcome["variant"]: read_arm_cases(outcome) for outcome in arms if outcome["state"] in FINISHED_STATES
+        outcome["variant_name"]: read_arm_cases(outcome) for outcome in arms if outcome["state"] in FINISHED_STATES
     }
     tables = {arm: cases for arm, cases in cases_by_arm.items() if cases is not None}
     question_sets: dict[str, Hashable] = {}
     if len(parameters.sources) > 1:
-        sources = {outcome["variant"]: outcome.get("source") or parameters.source for outcome in arms}
+        sources = {outcome["variant_name"]: outcome.get("source") or parameters.source for outcome in arms}
         tables = pair_by_question(tables, sources)
         question_sets = {arm: frozenset(column_values(cases, "case_id")) for arm, cases in tables.items()}
     costs = {
-        outcome["variant"]: _measure_costs(parameters, outcome, tables.get(outcome["variant"])) for outcome in arms
+        outcome["variant_name"]: _measure_costs(parameters, outcome, tables.get(outcome["variant_name"]))
+        for outcome in arms
     }
     return {
         "state": worst_state([outcome["state"] for outcome in outcomes]),
@@ -240,17 +241,17 @@ def add_front(
     """
     front: set[str] = set()
     valid = [row for row in rows if row["state"] == "completed"]
-    conditions = {row["variant"]: (row["judge_model"], question_sets.get(row["variant"])) for row in valid}
+    conditions = {row["variant_name"]: (row["judge_model"], question_sets.get(row["variant_name"])) for row in valid}
     for condition in set(conditions.values()):
-        competing = [row for row in valid if conditions[row["variant"]] == condition]
-        costs = [costs_by_arm[row["variant"]] for row in competing]
+        competing = [row for row in valid if conditions[row["variant_name"]] == condition]
+        costs = [costs_by_arm[row["variant_name"]] for row in competing]
         values = [
             [_quality_value(row), cost["cost_usd"], cost["latency_ms_p50"]]
             for row, cost in zip(competing, costs, strict=True)
         ]
         is_on_front = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
-        front |= {row["variant"] for row, is_front in zip(competing, is_on_front, strict=True) if is_front}
-    return [{**row, **costs_by_arm[row["variant"]], "pareto": row["variant"] in front} for row in rows]
+        front |= {row["variant_name"] for row, is_front in zip(competing, is_on_front, strict=True) if is_front}
+    return [{**row, **costs_by_arm[row["variant_name"]], "pareto": row["variant_name"] in front} for row in rows]
 
 
 def _quality_value(row: Outcome) -> float | None:
@@ -262,12 +263,12 @@ def _compare_pairs(rows: list[Outcome], tables: dict[str, pa.Table], parameters:
     """Compare every two arms by every headline metric on their common cases; Holm's p is over all of them."""
     comparisons, reasons = {}, {}
     for a, b in combinations(rows, 2):
-        pair_tables = tables.get(a["variant"]), tables.get(b["variant"])
+        pair_tables = tables.get(a["variant_name"]), tables.get(b["variant_name"])
         if pair_tables[0] is None or pair_tables[1] is None:
             continue
         cases_a, cases_b = match_cases(pair_tables[0], pair_tables[1])
         for name in SWEEP_METRICS[parameters.tier]:
-            metric, key = METRICS[name], (a["variant"], b["variant"], name)
+            metric, key = METRICS[name], (a["variant_name"], b["variant_name"], name)
             if metric.kind == "judged" and a["judge_model"] != b["judge_model"]:
                 reasons[key] = "judged by different judges"
             elif not len(cases_a):
@@ -275,7 +276,7 @@ def _compare_pairs(rows: list[Outcome], tables: dict[str, pa.Table], parameters:
             else:
                 comparisons[key] = compare_cases(cases_a, cases_b, metric, seed=parameters.seed)
     differences = adjust_comparisons(comparisons) | {key: _describe_missing(reason) for key, reason in reasons.items()}
-    order = {row["variant"]: position for position, row in enumerate(rows)}
+    order = {row["variant_name"]: position for position, row in enumerate(rows)}
     ordered_keys = sorted(differences, key=lambda key: (order[key[0]], order[key[1]]))
     return [{"a": key[0], "b": key[1], "metric": key[2], **differences[key]} for key in ordered_keys]
 
@@ -313,7 +314,7 @@ class RunningSweep:
 
     def keep(self, outcome: Outcome) -> None:
         """Store the outcome of an arm."""
-        self.done[outcome["variant"]] = outcome
+        self.done[outcome["variant_name"]] = outcome
         analyses.save_analysis(database(), self.id, {"outcomes": list(self.done.values())}, "running")
 
     def finish(self) -> SweepDocument:
@@ -338,7 +339,7 @@ def open_sweep(parameters: SweepParameters) -> Iterator[RunningSweep]:
     if parameters.resume:
         row = analyses.find_analysis(engine, "sweep", parameters.resume)
         parameters = SweepParameters.model_validate(row["parameters"] | {"resume": row["id"]})
-        done = {outcome["variant"]: outcome for outcome in (row["document"] or {}).get("outcomes", [])}
+        done = {outcome["variant_name"]: outcome for outcome in (row["document"] or {}).get("outcomes", [])}
     else:
         require_common_questions(parameters)
     planned = plan_arms(parameters)

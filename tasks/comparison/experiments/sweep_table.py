@@ -15,7 +15,7 @@ def table_rows(document: Sweep) -> list[dict[str, str]]:
     """Return one row per arm: headline metrics with intervals, cost, latency, whether it is on the Pareto front."""
     return [
         {
-            "variant": arm["variant"],
+            "variant_name": arm["variant_name"],
             "state": arm["state"],
             **{name: format_interval(arm["metrics"].get(name)) for name in document["metrics"]},
             "USD / 1000": format_figure(arm["cost_usd"]),
@@ -82,7 +82,7 @@ def front_trace(arms: list[dict[str, Any]], axis: str, quality: str) -> dict[str
         "x": [arm[axis] for _, arm, _ in plotted],
         "y": [metric["value"] for *_, metric in plotted],
         "text": [str(number) for number, *_ in plotted],
-        "hovertext": [numbered_name(number, arm["variant"]) for number, arm, _ in plotted],
+        "hovertext": [numbered_name(number, arm["variant_name"]) for number, arm, _ in plotted],
         "hovertemplate": "%{hovertext}: %{y:.3f}<extra></extra>",
         "textposition": "top right",
         "cliponaxis": False,

@@ -38,7 +38,7 @@ def examined(
         monkeypatch.setenv("YARUS_SOURCE_URL", url)
         findings: dict[str, list[Check]] = {}
         for finding in examine_source(open_source("production")):
-            findings.setdefault(finding.subject.removeprefix("source production").removeprefix(": "), []).append(
+            findings.setdefault(finding.check_name.removeprefix("source production").removeprefix(": "), []).append(
                 finding
             )
         return findings
@@ -49,15 +49,15 @@ def examined(
 def test_doctor_accepts_a_sound_source(examined: Callable[..., dict[str, list[Check]]]) -> None:
     findings = examined("sound")
     assert findings[""] == [Check("source production", "4 questions, 3 chunks")]
-    assert {check.detail for check in findings["NULL in question_answer"]} == {
+    assert {check.check_result for check in findings["NULL in question_answer"]} == {
         "answer 25.0%, confluence_url 0.0%, score 50.0%, user_id 25.0%, embedding 100.0%"
     }
-    assert findings["NULL in chunk"][0].detail == "confluence_url 0.0%, text 0.0%, embedding 100.0%"
-    assert findings["addresses"][0].detail == "5 addresses of 3 pages: pageId 6, empty or None 1, preview= 1"
+    assert findings["NULL in chunk"][0].check_result == "confluence_url 0.0%, text 0.0%, embedding 100.0%"
+    assert findings["addresses"][0].check_result == "5 addresses of 3 pages: pageId 6, empty or None 1, preview= 1"
     assert findings["labels"] == [Check("source production: labels", "all 3 name what is in the corpus")]
-    assert findings["text search"][0].detail == "configuration russian"
-    assert findings["rights"][0].detail == "the role is yarus, a superuser"
-    assert "only SELECT" in findings["rights"][0].fix
+    assert findings["text search"][0].check_result == "configuration russian"
+    assert findings["rights"][0].check_result == "the role is yarus, a superuser"
+    assert "only SELECT" in findings["rights"][0].recommended_action
     assert max(check.exit_code for checks in findings.values() for check in checks) == 0
 
 
@@ -66,10 +66,10 @@ def test_doctor_explains_empty_columns(
 ) -> None:
     findings = examined("gaps", "UPDATE question_answer SET score = NULL, confluence_url = NULL")
     [gaps] = findings["NULL in question_answer"]
-    assert "score 100.0%" in gaps.detail
-    assert "no confirmed questions" in gaps.fix
-    assert "yarus dataset" in gaps.fix
-    assert (findings["labels"][0].detail, findings["labels"][0].exit_code) == ("none", 0)
+    assert "score 100.0%" in gaps.check_result
+    assert "no confirmed questions" in gaps.recommended_action
+    assert "yarus dataset" in gaps.recommended_action
+    assert (findings["labels"][0].check_result, findings["labels"][0].exit_code) == ("none", 0)
 
 
 def test_doctor_counts_stale_labels(
@@ -84,11 +84,11 @@ def test_doctor_counts_stale_labels(
            (1, '["8", "99", "98"]', NULL), (2, '{"99": 2}', '["https://c.example/display/X/Gone"]')""",
     )
     chunks, pages = findings["labels"]
-    assert chunks.detail == "3 labels name 2 chunks that are not in the corpus: 98, 99"
-    assert pages.detail == "1 labels name 1 pages that are not in the corpus: https://c.example/display/X/Gone"
-    assert "/display/" in pages.fix
-    assert "/display/" not in chunks.fix
-    assert findings[""][0].detail == "4 questions, 3 chunks, 2 annotations"
+    assert chunks.check_result == "3 labels name 2 chunks that are not in the corpus: 98, 99"
+    assert pages.check_result == "1 labels name 1 pages that are not in the corpus: https://c.example/display/X/Gone"
+    assert "/display/" in pages.recommended_action
+    assert "/display/" not in chunks.recommended_action
+    assert findings[""][0].check_result == "4 questions, 3 chunks, 2 annotations"
 
 
 def test_doctor_compares_vectors_with_the_model(examined: Callable[..., dict[str, list[Check]]]) -> None:
@@ -98,21 +98,21 @@ def test_doctor_compares_vectors_with_the_model(examined: Callable[..., dict[str
     }
     own_vectors = dict(zip(texts, get_embedder("lexical").encode(list(texts.values())), strict=True))
     [equal] = examined("equal", vectors=own_vectors)["vectors in chunk"]
-    assert (equal.detail, equal.exit_code) == ("2 of 2000 dimensions; 2 embedded again are equal", 0)
+    assert (equal.check_result, equal.exit_code) == ("2 of 2000 dimensions; 2 embedded again are equal", 0)
     [swapped] = examined("other", vectors={10: own_vectors[9]})["vectors in chunk"]
     assert swapped.exit_code == 2
-    assert "different models" in swapped.detail
-    assert "YARUS_EMBEDDER" in swapped.detail
+    assert "different models" in swapped.check_result
+    assert "YARUS_EMBEDDER" in swapped.check_result
     [small] = examined("small", vectors={10: np.ones(3)})["vectors in chunk"]
-    assert (small.exit_code, "has 3 dimensions" in small.detail) == (2, True)
+    assert (small.exit_code, "has 3 dimensions" in small.check_result) == (2, True)
     [mixed] = examined("two_dimensions", vectors={10: np.ones(3), 9: np.ones(4)})["vectors in chunk"]
-    assert (mixed.exit_code, mixed.detail) == (2, "1 of 3 dimensions, 1 of 4 dimensions")
+    assert (mixed.exit_code, mixed.check_result) == (2, "1 of 3 dimensions, 1 of 4 dimensions")
     codes = "ALTER TABLE chunk ALTER text TYPE integer USING id"
     [coded] = examined("codes", codes, vectors={10: np.ones(2000)})["vectors in chunk"]
-    assert (coded.exit_code, "different models" in coded.detail) == (2, True)
+    assert (coded.exit_code, "different models" in coded.check_result) == (2, True)
     zero, usable = examined("zero", vectors={10: own_vectors[10], 9: np.zeros(2000)})["vectors in chunk"]
-    assert "1 of them are zero" in zero.detail
-    assert usable.detail == "2 of 2000 dimensions; 1 embedded again are equal"
+    assert "1 of them are zero" in zero.check_result
+    assert usable.check_result == "2 of 2000 dimensions; 1 embedded again are equal"
 
 
 def test_unreadable_source_does_not_hide_others(
@@ -123,20 +123,20 @@ def test_unreadable_source_does_not_hide_others(
     fill(engine, "no_language", ImportedRows(
         questions=[IncomingRow("1", {"id": "1", "question": "?"})], chunks=[IncomingRow("1", {"id": "1", "text": "x"})]
     ), language="de", origin="a test")  # fmt: skip
-    findings = {finding.subject: finding for finding in examine()}
+    findings = {finding.check_name: finding for finding in examine()}
     assert findings["source production"].exit_code == 2
-    assert "chunk" in findings["source production"].detail
-    assert findings["source sample"].detail == "374 questions, 148 chunks, 279 annotations"
+    assert "chunk" in findings["source production"].check_result
+    assert findings["source sample"].check_result == "374 questions, 148 chunks, 279 annotations"
     assert findings["source no_language: text search"].exit_code == 2
-    assert "'de'" in findings["source no_language: text search"].detail
-    assert findings["source no_language: labels"].detail == "none"
+    assert "'de'" in findings["source no_language: text search"].check_result
+    assert findings["source no_language: labels"].check_result == "none"
 
 
 def test_unreachable_production_has_code_3(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", "postgresql://bot:s3cret@127.0.0.1:1/x")
-    [finding] = [finding for finding in examine() if finding.subject == "source production"]
+    [finding] = [finding for finding in examine() if finding.check_name == "source production"]
     assert finding.exit_code == 3
-    assert "s3cret" not in finding.detail
+    assert "s3cret" not in finding.check_result
 
 
 def test_doctor_json_exits_with_the_worst_code(at_own_home: Path) -> None:
@@ -145,10 +145,10 @@ def test_doctor_json_exits_with_the_worst_code(at_own_home: Path) -> None:
     )
     assert finished.code == 3
     assert {frozenset(finding) for finding in finished.json} == {
-        frozenset({"subject", "detail", "fix", "exit_code", "what", "found", "way_out", "code"})
+        frozenset({"check_name", "check_result", "recommended_action", "exit_code", "what", "found", "way_out", "code"})
     }
     assert {"settings", "database", "results", "embedder", "metrics", "source sample"} <= {
-        finding["subject"] for finding in finished.json
+        finding["check_name"] for finding in finished.json
     }
     assert "s3cret" not in finished.out + finished.err
 

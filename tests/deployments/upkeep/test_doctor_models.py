@@ -15,7 +15,7 @@ def models(monkeypatch: pytest.MonkeyPatch, url: str, *roles: str) -> dict[str, 
     variables = {f"{get_setting_prefix(role)}__BASE_URL": url for role in roles}
     variables |= {f"{get_setting_prefix(role)}__MODEL": f"small-{url[-4:]}" for role in roles}
     set_variables(monkeypatch, {"YARUS_LANGUAGE": "en", **variables})
-    return {check.subject: check for check in examine() if check.subject.startswith("model")}
+    return {check.check_name: check for check in examine() if check.check_name.startswith("model")}
 
 
 @pytest.mark.usefixtures("at_own_home")
@@ -34,9 +34,9 @@ def test_doctor_asks_each_model_and_shows_its_answer(
     assert {name: check.exit_code for name, check in checks.items()} == {
         "model generator": 0, "model judge": 0, "model gate": 0
     }  # fmt: skip
-    assert "without temperature" in checks["model judge"].detail
-    assert '"score": 1' in checks["model judge"].detail
-    assert "it answers 'Yes, building 7.'" in checks["model generator"].detail
+    assert "without temperature" in checks["model judge"].check_result
+    assert '"score": 1' in checks["model judge"].check_result
+    assert "it answers 'Yes, building 7.'" in checks["model generator"].check_result
 
 
 @pytest.mark.usefixtures("at_own_home")
@@ -45,8 +45,8 @@ def test_doctor_reports_a_judge_that_answers_in_prose(
 ) -> None:
     llm_server.script = lambda number, request: make_completion("The answer is good, 8 of 10.")
     check = models(monkeypatch, llm_server.url, "judge")["model judge"]
-    assert (check.exit_code, "8 of 10" in check.detail) == (3, True)
-    assert "not one JSON object" in check.fix
+    assert (check.exit_code, "8 of 10" in check.check_result) == (3, True)
+    assert "not one JSON object" in check.recommended_action
 
 
 @pytest.mark.usefixtures("at_own_home")
@@ -56,9 +56,9 @@ def test_doctor_names_the_setting_of_a_refused_key(llm_server: FakeLLMServer, mo
     )
     check = models(monkeypatch, llm_server.url, "judge")["model judge"]
     assert check.exit_code == 3
-    assert "YARUS_JUDGE__API_KEY" in check.detail
+    assert "YARUS_JUDGE__API_KEY" in check.check_result
 
 
 def test_doctor_asks_nothing_without_models(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_variables(monkeypatch, {"YARUS_LANGUAGE": "en"})
-    assert not [check for check in examine() if check.subject.startswith("model ")]
+    assert not [check for check in examine() if check.check_name.startswith("model ")]

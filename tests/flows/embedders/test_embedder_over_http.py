@@ -172,17 +172,17 @@ def test_doctor_checks_http_embedder(server: FakeLLMServer, engine: Engine, monk
 
     def checks() -> dict[str, dict[str, Any]]:
         result = CliRunner().invoke(cli, ["doctor", "--json"], standalone_mode=False)
-        return {check["subject"]: check for check in json.loads(result.stdout)}
+        return {check["check_name"]: check for check in json.loads(result.stdout)}
 
     checks_by_name = checks()
-    assert checks_by_name["embedder"]["detail"] == f"{server.url}#asked, 2000 dimensions"
-    assert checks_by_name["similarity embedder"]["detail"] == f"{server.url}#measuring, 2000 dimensions"
+    assert checks_by_name["embedder"]["check_result"] == f"{server.url}#asked, 2000 dimensions"
+    assert checks_by_name["similarity embedder"]["check_result"] == f"{server.url}#measuring, 2000 dimensions"
     server.script = lambda number, request: make_response(401, f"no {KEY}-revoked")
     monkeypatch.setenv("YARUS_EMBEDDER_API_KEY", f"{KEY}-revoked")
     refused = checks()["embedder"]
     assert refused["exit_code"] == 3
-    assert "Set YARUS_EMBEDDER_API_KEY to a valid key" in refused["detail"]
-    assert KEY not in refused["detail"]
+    assert "Set YARUS_EMBEDDER_API_KEY to a valid key" in refused["check_result"]
+    assert KEY not in refused["check_result"]
 
 
 @pytest.mark.parametrize("words", [("run", "tier1", "--embedder"), ("sweep", "--embedders")])

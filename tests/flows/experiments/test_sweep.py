@@ -125,7 +125,7 @@ def test_failed_arm_does_not_stop_others(swept: Swept) -> None:
 
 def test_different_judges_are_not_compared(swept: Swept) -> None:
     pairs = swept.document["pairs"]
-    judge = {arm["variant"]: arm["judge_model"] for arm in swept.document["variants"]}
+    judge = {arm["variant_name"]: arm["judge_model"] for arm in swept.document["variants"]}
     assert len(pairs) == COMPLETED * (COMPLETED - 1) // 2 * len(SWEEP_METRICS["tier3"])
     for pair in pairs:
         is_judged = pair["metric"] in ("avg_e2e_score", "avg_faithfulness")
@@ -153,9 +153,9 @@ def test_pareto_front_is_per_judge(swept: Swept) -> None:
         peers = [
             arm for arm in swept.document["variants"] if arm["judge_model"] == judge and arm["state"] == "completed"
         ]
-        objectives = {arm["variant"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in peers}
+        objectives = {arm["variant_name"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in peers}
         for arm in peers:
-            own = objectives[arm["variant"]]
+            own = objectives[arm["variant_name"]]
             is_dominated = any(
                 all(a <= b for a, b in zip(other, own, strict=True)) and other != own for other in objectives.values()
             )
@@ -185,7 +185,7 @@ def test_report_has_sweep_page(swept: Swept, engine: Engine, at_home: Path) -> N
     figures: Document = {}
     (page,) = [page for page in experiment_pages(engine, "swept", figures) if page["key"] == "sweep"]
     table, pairs, judges = page["blocks"]
-    arm_labels = [f"{number}. {arm['variant']}" for number, arm in enumerate(swept.document["variants"], start=1)]
+    arm_labels = [f"{number}. {arm['variant_name']}" for number, arm in enumerate(swept.document["variants"], start=1)]
     assert [row[0]["ru"] for row in table["rows"]] == arm_labels
     assert len([line for line in table["lines"] if line["problem"]]) == len(JUDGES)
     assert pairs["heading"]["en"].startswith("Differences")
@@ -206,7 +206,7 @@ def test_sweep_table_is_an_artifact(swept: Swept) -> None:
 
     tables = [table for table in asyncio.run(artifacts()) if table["description"] == swept.document["sweep_id"]]
     rows = json.loads(tables[0]["data"])
-    assert [row["variant"] for row in rows] == [arm["variant"] for arm in swept.document["variants"]]
+    assert [row["variant_name"] for row in rows] == [arm["variant_name"] for arm in swept.document["variants"]]
 
 
 @pytest.mark.slow("prefect: the arms that failed, evaluated")
@@ -225,9 +225,9 @@ def test_resumed_sweep_runs_only_missing_arms(swept: Swept, yarus: CommandLine) 
     assert document["state"] == "completed"
     assert document["sweep_id"] == swept.document["sweep_id"]
     completed_arms = {
-        arm["variant"]: arm["evaluation_id"] for arm in swept.document["variants"] if arm["state"] == "completed"
+        arm["variant_name"]: arm["evaluation_id"] for arm in swept.document["variants"] if arm["state"] == "completed"
     }
-    resumed_arms = {arm["variant"]: arm["evaluation_id"] for arm in document["variants"]}
+    resumed_arms = {arm["variant_name"]: arm["evaluation_id"] for arm in document["variants"]}
     assert len(resumed_arms) == ARMS and completed_arms.items() <= resumed_arms.items()
     fresh = [request for request in swept.models.requests[before:] if get_requested_metric(request) == "generation"]
     assert Counter(request["model"] for request in fresh) == {MISSING: QUESTIONS}

@@ -118,7 +118,7 @@ def arms(swept: Swept, **axes: str) -> list[Document]:
 
 def test_combinations_are_arms_with_evaluations(swept: Swept, at_home: Path) -> None:
     assert len(arms(swept)) == 8
-    arm_names = [arm["variant"] for arm in arms(swept)]
+    arm_names = [arm["variant_name"] for arm in arms(swept)]
     assert arm_names[0] == f"source swept_whole, reranker {swept.reranker.url}, prompt swept_terse.txt"
     assert len(set(arm_names)) == 8
     [arm] = arms(swept, source="swept_halves", reranker="swept_reranker:longest", generator_prompt="swept_long.txt")
@@ -165,7 +165,7 @@ def test_reranker_failure_fails_only_its_case(swept: Swept, at_home: Path) -> No
 
 
 def test_arms_of_two_sources_share_common_questions(swept: Swept) -> None:
-    source = {arm["variant"]: arm["source"] for arm in arms(swept)}
+    source = {arm["variant_name"]: arm["source"] for arm in arms(swept)}
     across = [pair for pair in swept.document["pairs"] if source[pair["a"]] != source[pair["b"]]]
     assert len(across) == 4 * 4 * len(swept.document["metrics"])
     assert {pair["n"] + pair["n_missing"] for pair in across} == {QUESTIONS}

@@ -136,7 +136,7 @@ def test_arms_of_several_sources_use_page_units() -> None:
 def test_front_separates_arms_of_other_questions() -> None:
     rows = [
         {
-            "variant": name,
+            "variant_name": name,
             "state": "completed",
             "tier": "tier1",
             "judge_model": None,
@@ -146,7 +146,7 @@ def test_front_separates_arms_of_other_questions() -> None:
     ]
     costs = {name: {"cost_usd": None, "latency_ms_p50": 1.0} for name in ("few", "all", "worse")}
     question_sets = {"few": frozenset("ab"), "all": frozenset("abc"), "worse": frozenset("abc")}
-    front = {row["variant"]: row["pareto"] for row in add_front(rows, costs, question_sets)}
+    front = {row["variant_name"]: row["pareto"] for row in add_front(rows, costs, question_sets)}
     assert front == {"few": True, "all": True, "worse": False}
 
 
@@ -154,7 +154,15 @@ def test_combined_accepts_failures_only() -> None:
     parameters = SweepParameters.model_validate({"k": "1,3"})
     missing = dict.fromkeys(("evaluation_id", "flow_run_id", "parquet", "n_cases", "coverage", "judge_model"))
     outcomes = [
-        {"variant": arm.name, "tier": "tier3", "state": "failed", "error": "gone", "metrics": {}, **arm.axes, **missing}
+        {
+            "variant_name": arm.name,
+            "tier": "tier3",
+            "state": "failed",
+            "error": "gone",
+            "metrics": {},
+            **arm.axes,
+            **missing,
+        }
         for arm in plan_arms(parameters)
     ]
     sweep = combine_outcomes(parameters, outcomes)
@@ -168,7 +176,7 @@ def test_combined_accepts_failures_only() -> None:
 def test_front_excludes_invalid_arms() -> None:
     rows = [
         {
-            "variant": name,
+            "variant_name": name,
             "state": state,
             "tier": "tier1",
             "judge_model": None,
@@ -177,7 +185,7 @@ def test_front_excludes_invalid_arms() -> None:
         for name, state, value in (("whole", "completed", 0.7), ("half", "invalid", 1.0))
     ]
     costs = {name: {"cost_usd": None, "latency_ms_p50": 1.0} for name in ("whole", "half")}
-    assert {row["variant"]: row["pareto"] for row in add_front(rows, costs, {})} == {"whole": True, "half": False}
+    assert {row["variant_name"]: row["pareto"] for row in add_front(rows, costs, {})} == {"whole": True, "half": False}
 
 
 def test_reuse_rankings_shares_successes_within_a_key() -> None:
