@@ -38,7 +38,7 @@ GENERIC_MODULES = re.compile(
     "documents|words|said|values|stored|numbers|apart|walk|between|since|beginning|found_out|made_with|standings|totals|"
     "telling|fill|draw|form|parts|price"
 )
-GENERATED = {"docs/json.md", "docs/metrics.md", "docs/simulations.md"}
+GENERATED = {"docs/metrics.md", "docs/simulations.md"}
 PROSE_KEYWORDS = {"help", "description", "comment", "measures", "formula", "reading", "trust", "undefined", "meaning"}
 MESSAGES = re.compile(r"\w+Error|\w+Unavailable|SourceChanged|Words|Message|BadValue|Unfit|nothing_in|unknown")
 LONGEST_SUBJECT, LONGEST_TEST_NAME, LONGEST_SENTENCE = 72, 60, 30

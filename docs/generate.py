@@ -1,4 +1,4 @@
-"""Write docs/metrics.md, json.md, simulations.md and the table of docs/judge.md: `python docs/generate.py`."""
+"""Write docs/metrics.md, simulations.md, schemas and the tables of docs/json.md and judge.md: `python docs/generate.py`."""
 # ruff: noqa: E501  # the table of examples is read in lines
 
 import importlib
@@ -312,7 +312,11 @@ def _plain(parameter: inspect.Parameter) -> str:
 if __name__ == "__main__":
     import generate_json
 
-    generate_json.TARGET.write_text(generate_json.render(), encoding="utf-8")
+    for path in generate_json.FOLDER.iterdir():
+        path.unlink()
+    for name, schema in generate_json.render_schemas().items():
+        (generate_json.FOLDER / name).write_text(schema, encoding="utf-8")
+    generate_json.PAGE.write_text(generate_json.render_page(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")
     SIMULATIONS.write_text(render_simulations(), encoding="utf-8")
     JUDGE.write_text(render_judge(), encoding="utf-8")

@@ -30,7 +30,7 @@ class FrozenSet(TypedDict):
 
 
 class ListedSet(FrozenSet):
-    """A frozen case set in the list of them."""
+    """Summary of a frozen case set."""
 
     frozen_at: str
 

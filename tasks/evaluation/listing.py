@@ -15,7 +15,7 @@ from yarus.tasks.evaluation.result_paths import existing_path, result_path
 
 
 class ListedEvaluation(EvaluationLabel):
-    """One evaluation in a list."""
+    """Summary of one evaluation."""
 
     evaluation_id: str
     tier: str

@@ -1,18 +1,18 @@
-"""Check that docs/json.md matches the declared types, and that commands print exactly those keys."""
+"""Check that docs/schemas matches the declared types, and that commands print documents of their schemas."""
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_type_hints
 
 import click
 import pytest
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from jsonschema import Draft202012Validator, ValidationError
 
 from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import evaluate
+from tests.support.json_schemas import DOCS, GENERATOR, check_json
+from tests.support.texts.docs_pages import read_blocks
 from yarus.__main__ import cli
 from yarus.db.former_keys import FORMER_KEYS
 from yarus.flows.cli import format_json
@@ -20,42 +20,6 @@ from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.flow_parameters import RobustnessParameters, SweepParameters
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.summary import combine_summaries
-
-Document = dict[str, Any]
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_generate_json", DOCS / "generate_json.py")
-    assert spec and spec.loader
-    generator = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generator)
-    return generator
-
-
-GENERATOR = load_generator()
-
-
-def check_json(command: str, printed: str) -> Any:
-    """Validate a printed document against its declared type, without undeclared keys, and return it."""
-    for schema in GENERATOR.declared(DOCUMENTS[command]):
-        if not issubclass(schema, tuple | BaseModel):  # a model forbids them itself
-            schema.__pydantic_config__ = ConfigDict(extra="forbid")
-    document = remove_former_keys(json.loads(printed))
-    TypeAdapter(DOCUMENTS[command]).validate_json(json.dumps(document), strict=True)
-    return document
-
-
-def remove_former_keys(document: Any) -> Any:
-    """Return a document without its former keys, which must have the values of the new keys."""
-    if isinstance(document, list):
-        return [remove_former_keys(part) for part in document]
-    if not isinstance(document, dict):
-        return document
-    for key, former in FORMER_KEYS.items():
-        if key in document:
-            assert document.pop(former) == document[key]
-    return {key: remove_former_keys(value) for key, value in document.items()}
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[str]:
@@ -68,15 +32,30 @@ def commands(group: click.Group, before: str = "") -> Iterator[str]:
             yield f"{before}{name}"
 
 
-def test_page_is_current() -> None:
-    written = (DOCS / "json.md").read_text(encoding="utf-8")
-    assert written == GENERATOR.render(), "docs/json.md is out of date: run python docs/generate.py"
-
-
-def test_former_keys_are_documented() -> None:
+def test_schemas_and_page_are_current() -> None:
+    schemas = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "schemas").iterdir()}
+    assert schemas == GENERATOR.render_schemas(), "docs/schemas is out of date: run python docs/generate.py"
     page = (DOCS / "json.md").read_text(encoding="utf-8")
-    for key, former in FORMER_KEYS.items():
-        assert f"| `{key}` (formerly `{former}`)" in page
+    assert page == GENERATOR.render_page(), "docs/json.md is out of date, too"
+
+
+def test_schemas_are_valid_and_describe_documents() -> None:
+    for schema in map(json.loads, GENERATOR.render_schemas().values()):
+        Draft202012Validator.check_schema(schema)
+        assert schema["description"]
+
+
+def test_page_example_is_valid_and_validates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example, script = read_blocks(DOCS / "json.md")
+    printed = example.text.partition("\n")[2]
+    check_json("gate", printed)
+    (tmp_path / "docs").symlink_to(DOCS)
+    (tmp_path / "gate.json").write_text(printed, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(script.text, {})  # noqa: S102 - our own page
+    (tmp_path / "gate.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValidationError):
+        exec(script.text, {})  # noqa: S102
 
 
 def test_every_document_prints_former_keys_beside_new_ones() -> None:
@@ -86,6 +65,14 @@ def test_every_document_prints_former_keys_beside_new_ones() -> None:
         former_keys = {former: key for key, former in FORMER_KEYS.items() if key in keys}
         assert not keys.keys() & former_keys.keys(), schema.__name__
         assert printed == {key: key for key in keys} | former_keys
+
+
+def test_schemas_mark_former_keys_as_deprecated() -> None:
+    schemas = [json.loads(schema) for schema in GENERATOR.render_schemas().values()]
+    objects = [part for schema in schemas for part in (schema, *schema.get("$defs", {}).values())]
+    for key, former in FORMER_KEYS.items():
+        described = [part["properties"] for part in objects if key in part.get("properties", {})]
+        assert described and all(properties[former]["deprecated"] for properties in described), key
 
 
 def test_stored_analyses_have_no_former_keys() -> None:
@@ -114,6 +101,9 @@ def test_check_finds_extra_and_missing_keys() -> None:
             check_json("report", wrong)
     with pytest.raises(ValidationError):
         check_json("load", '{"source": "x", "questions": {"read": 1, "more": 2}}')
+    check_json("export --to", '{"evaluation_id": "x", "file": "x.csv", "rows": 1}')
+    with pytest.raises(ValidationError, match="not of type 'integer'"):
+        check_json("export --to", '{"evaluation_id": "x", "file": "x.csv", "rows": 1.0}')
 
 
 @pytest.fixture(scope="module")

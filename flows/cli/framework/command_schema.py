@@ -1,4 +1,4 @@
-"""The JSON type that every command prints with `--json`; docs/json.md is generated from this table."""
+"""The JSON type that every command prints with `--json`; docs/schemas is generated from this table."""
 
 from typing import Any, NewType
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from pydantic import TypeAdapter
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from tests.support.json_schemas import check_json
 from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
 from yarus.__main__ import cli, run_command_line
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.settings import get_settings
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"
@@ -47,8 +46,7 @@ def run_init(*words: str) -> Any:
     result = init(*words, "--json")
     if result.exception is not None:
         raise result.exception
-    TypeAdapter(DOCUMENTS["init"]).validate_json(result.stdout)
-    return json.loads(result.stdout)
+    return check_json("init", result.stdout)
 
 
 def test_init_loads_excel_log_and_pages(engine: Engine) -> None:
