@@ -21,6 +21,7 @@ from yarus.tasks.config.tiers import TIERS
 
 TARGET = Path(__file__).with_name("metrics.md")
 SIMULATIONS = Path(__file__).with_name("simulations.md")
+SIMULATION_TABLES = Path(__file__).with_name("simulations")
 SIMULATED = json.loads(Path(__file__).with_name("simulated.json").read_text(encoding="utf-8"))
 SIMULATIONS_PROSE = Path(__file__).with_name("simulations.template.md")
 JUDGE = Path(__file__).with_name("judge.md")
@@ -143,10 +144,31 @@ def _kinds() -> str:
 
 def render_simulations() -> str:
     """Return the whole of docs/simulations.md."""
-    return _fill(SIMULATIONS_PROSE, {area: _simulated_table(claims) for area, claims in SIMULATED.items()})
+    page = SIMULATIONS_PROSE.read_text(encoding="utf-8")
+    return re.sub(r"<!-- (?P<unit>% )?(?P<area>\w+): (?P<what>.+?) -->", _simulated_figures, page)
 
 
-def _simulated_table(claims: Iterable[Mapping[str, Any]]) -> str:
+def _simulated_figures(mark: re.Match[str]) -> str:
+    """Return the lowest and the highest figure of the claims that a mark names, and the promised range."""
+    claims = [claim for claim in SIMULATED[mark["area"]] if re.search(mark["what"], claim["what"])]
+    low, high, measured = ([claim[key] for claim in claims] for key in ("low", "high", "measured"))
+    scale, unit = (100, " %") if mark["unit"] else (1, "")
+
+    def show(low: float, high: float) -> str:
+        return " to ".join(dict.fromkeys(f"{scale * value:.3g}" for value in (low, high))) + unit
+
+    is_promised = not mark["unit"] or (min(low), max(high)) != (0, 1)
+    promise = f"promised: {show(min(low), max(high))}" if is_promised else "not promised"
+    missed = "" if all(claim["holds"] for claim in claims) else ", missed"
+    return f"**{show(min(measured), max(measured))}** ({promise}{missed})"
+
+
+def render_simulation_tables() -> dict[str, str]:
+    """Return the page of every area, by file name."""
+    return {f"{area}.md": _simulation_table(area) for area in SIMULATED}
+
+
+def _simulation_table(area: str) -> str:
     rows = [
         (
             claim["what"],
@@ -154,9 +176,10 @@ def _simulated_table(claims: Iterable[Mapping[str, Any]]) -> str:
             f"{claim['measured']:.3f}" + ("" if claim["holds"] else " (missed)"),
             f"{claim['repetitions']:,}",
         )
-        for claim in claims
+        for claim in SIMULATED[area]
     ]
-    return _table(("What", "Promised", "Measured", "Repetitions"), rows)
+    table = _table(("What", "Promised", "Measured", "Repetitions"), rows)
+    return f"# Simulated situations: {area.replace('_', ' ')}\n\nSee [the claims](../simulations.md).\n\n{table}\n"
 
 
 def people() -> str:
@@ -309,14 +332,25 @@ def _plain(parameter: inspect.Parameter) -> str:
     return f"{parameter.name}={parameter.default!r}" if given else parameter.name
 
 
+def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Replace all files of a folder.
+
+    Args:
+        folder: where they are.
+        texts: file name -> content.
+    """
+    for path in folder.iterdir():
+        path.unlink()
+    for name, content in texts.items():
+        (folder / name).write_text(content, encoding="utf-8")
+
+
 if __name__ == "__main__":
     import generate_json
 
-    for path in generate_json.FOLDER.iterdir():
-        path.unlink()
-    for name, schema in generate_json.render_schemas().items():
-        (generate_json.FOLDER / name).write_text(schema, encoding="utf-8")
+    write_folder(generate_json.FOLDER, generate_json.render_schemas())
     generate_json.PAGE.write_text(generate_json.render_page(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")
     SIMULATIONS.write_text(render_simulations(), encoding="utf-8")
+    write_folder(SIMULATION_TABLES, render_simulation_tables())
     JUDGE.write_text(render_judge(), encoding="utf-8")

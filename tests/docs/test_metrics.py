@@ -26,6 +26,8 @@ def test_page_is_current(generator: ModuleType) -> None:
     assert written == generator.render(), "docs/metrics.md is out of date: run python docs/generate.py"
     simulations = (DOCS / "simulations.md").read_text(encoding="utf-8")
     assert simulations == generator.render_simulations(), "docs/simulations.md is out of date, too"
+    tables = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "simulations").iterdir()}
+    assert tables == generator.render_simulation_tables(), "docs/simulations is out of date, too"
     assert generator.JUDGE.read_text(encoding="utf-8") == generator.render_judge(), "docs/judge.md is out of date, too"
 
 
@@ -41,8 +43,15 @@ def test_page_has_no_template_marks(generator: ModuleType) -> None:
     assert "{}" not in page
 
 
+def test_simulations_state_claims_and_link_table_of_every_area(generator: ModuleType) -> None:
+    sections = generator.render_simulations().split("\n## ")[1:]
+    links = [re.findall(r"\(simulations/(\w+)\.md\)", section) for section in sections]
+    assert sorted(links) == sorted([area] for area in generator.SIMULATED)
+    assert all(re.search(r": \*\*[\d.]+.*\*\* \(", section) for section in sections)
+
+
 def test_table_rows_have_equal_cell_counts(generator: ModuleType) -> None:
-    pages = generator.render() + generator.render_simulations()
+    pages = generator.render() + "".join(generator.render_simulation_tables().values())
     rows = re.findall(r"(?:^\|.*\|\n)+", pages, flags=re.MULTILINE)
     assert len(rows) == 5 + len(generator.SIMULATED)
     for table in rows:
