@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.command_line import ENGLISH, Command, CommandLine, make_environment, run_here, run_in_parallel
 from tests.support.forked import ForkedCommand
+from tests.support.json_schemas import check_json
 from tests.support.processes import delete_folder, find_free_port, wait_for
 from yarus.db.embedded import server as postgresql
 from yarus.deployments.prefect import home_server
@@ -120,7 +121,10 @@ def test_simultaneous_first_runs_share_a_server(fresh: CommandLine) -> None:
     checks = {check["check_name"]: check["check_result"] for check in fresh("doctor", "--json").json}
     assert server.api in checks["prefect"]
     assert "yarus admin stop" in checks["prefect"]
-    assert fresh("admin", "stop", "--json").json == {"prefect": "stopped", "postgresql": "stopped"}
+    assert check_json("admin stop", fresh("admin", "stop", "--json").out) == {
+        "prefect": "stopped",
+        "postgresql": "stopped",
+    }
     assert set(task_run_states(fresh.home)) <= FINAL
     assert servers(fresh.home) == []
 

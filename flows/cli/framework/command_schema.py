@@ -93,6 +93,7 @@ DOCUMENTS: dict[str, Any] = {
     "explain": Explanation,
     "trend": Trend,
     "gate": GateResult,
+    "gate --accept": Accepted,
     "report": ReportPath,
     "sweep": Sweep,
     "robustness": Robustness,

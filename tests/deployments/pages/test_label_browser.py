@@ -23,6 +23,7 @@ from tests.support.evaluations import (
     set_variables,
     texts,
 )
+from tests.support.json_schemas import check_json
 from tests.support.llm_server import FakeLLMServer, make_score_completion
 from tests.tasks.dataset.labelling.labelled import fix_evaluation_ids
 from yarus.db.stores.labels import read_labels
@@ -173,7 +174,7 @@ def test_label_names_taken_port(night: Document, yarus_alone: CommandLine) -> No
 
 def test_label_plan_and_invalid_options(night: Document, yarus_alone: CommandLine) -> None:
     words = ("judge", "plan", "avg_answer_relevance", "--evaluation", night["evaluation_id"], "--width", "0.3")
-    label_plan = yarus_alone(*words, "--json").json
+    label_plan = check_json("judge plan", yarus_alone(*words, "--json").out)
     assert (label_plan["basis"], label_plan["metric"], label_plan["n_own"]) == ("nothing", "avg_answer_relevance", 0)
     assert str(label_plan["n_labels_needed"]) in yarus_alone(*words).out
     assert yarus_alone("judge", "plan", ok=False).code == 2

@@ -11,6 +11,7 @@ from openpyxl import load_workbook
 
 from tests.support.command_line import ENGLISH, CommandLine, run_here
 from tests.support.evaluations import load, question
+from tests.support.json_schemas import check_json
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
 from yarus.tasks.dataset.synthesis.generator import KINDS as MADE
@@ -26,7 +27,7 @@ def command(*words: str) -> Result:
 
 def document(*words: str) -> Any:
     """Return the one document on stdout."""
-    return json.loads(command(*words, "--json").stdout)
+    return check_json(f"dataset {words[0]}", command(*words, "--json").stdout)
 
 
 def test_case_set_is_made_labelled_frozen_and_evaluated(
@@ -34,7 +35,7 @@ def test_case_set_is_made_labelled_frozen_and_evaluated(
 ) -> None:
     """Generate cases from the sample, export, label in a spreadsheet, import, audit, freeze and evaluate them."""
     words = ("dataset", "synthesize", "--source", "sample", "--into", "way", "--n", "12", "--seed", "1")
-    generated = yarus(*words, "--json", env=prefect_server).json
+    generated = check_json("dataset synthesize", yarus(*words, "--json", env=prefect_server).out)
     assert generated["state"] == "completed" and generated["n_accepted"] >= 9
     assert set(generated["kinds"]) == set(MADE) and "no language model" in generated["generator"]
 

@@ -16,6 +16,7 @@ from tests.support.command_line import ENGLISH, CommandLine, in_shell, make_envi
 from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
 from tests.support.evaluations import read_rows
 from tests.support.forked import CommandResult
+from tests.support.json_schemas import check_json
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
 from yarus.flows.terminal.comparisons.gate import format_junit
@@ -188,7 +189,10 @@ def test_failed_release_fails_until_accepted(at_home: Path, engine: Engine, tmp_
     assert f"{again}: принят за базовый" in run_gate("--accept", again).stdout
     accepted = run_gate(later)
     assert (accepted.exit_code, f"Сравнение с {again}: принят за базовый" in accepted.stdout) == (0, True)
-    assert json.loads(run_gate("--accept", first, "--json").stdout) == {"evaluation_id": first, "verdict": "accepted"}
+    assert check_json("gate --accept", run_gate("--accept", first, "--json").stdout) == {
+        "evaluation_id": first,
+        "verdict": "accepted",
+    }
     assert run_gate(later).exit_code == 1
 
 

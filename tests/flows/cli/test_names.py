@@ -10,6 +10,7 @@ from sqlalchemy import Engine, text
 from tests.support.command_line import ENGLISH, CommandLine, assert_refused, run_here
 from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases, write_evaluations
 from tests.support.evaluations import evaluate
+from tests.support.json_schemas import check_json
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.tasks.config.flow_parameters import NightlyParameters
@@ -86,9 +87,10 @@ def test_runs_and_trend_filter_by_name_and_tag(engine: Engine, at_home: Path, tm
 def test_tag_changes_only_name_and_tags(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     evaluation_id = write_evaluation(engine, tmp_path, make_source_name(), tags=["old"])
     before = dict(journal.find_evaluation(engine, evaluation_id))
-    document = run_here(
+    tagged = run_here(
         "admin", "tag", evaluation_id, "--name", "После", "--tag", "new", "--tag", "new", "--untag", "old", "--json"
-    ).json
+    )
+    document = check_json("admin tag", tagged.out)
     assert document == {"evaluation_id": evaluation_id, "name": "После", "tags": ["new"]}
     after = dict(journal.find_evaluation(engine, evaluation_id))
     assert {name for name in before if before[name] != after[name]} == {"name", "tags"}

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import pearsonr
 
 from tests.support.command_line import ENGLISH, run_here
+from tests.support.json_schemas import check_json
 from yarus.metrics.preferences import accuracy, pearson
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "ragchecker"
@@ -18,7 +19,8 @@ LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragche
 def test_agreement_matches_published_figures(at_home: Path) -> None:
     if not LABELLED.exists():
         pytest.skip(f"needs RAGChecker's files in {FOLDER}")
-    document = run_here("judge", "agreement", str(LABELLED), "--other-scores", str(SCORED), "--json").json
+    printed = run_here("judge", "agreement", str(LABELLED), "--other-scores", str(SCORED), "--json").out
+    document = check_json("judge agreement", printed)
     assert (document["pairs"], document["is_stand_in"]) == (280, True)
     people = {aspect: agreement["pearson"] for aspect, agreement in document["agreement_among_people"].items()}
     assert people == pytest.approx({"correctness": 0.637, "completeness": 0.719, "overall": 0.701}, abs=5e-4)

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, text
 from tests.support.command_line import Document, assert_refused, run_here
 from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
 from tests.support.evaluations import answer_steadily, evaluate, load, question, read_rows, set_variables
+from tests.support.json_schemas import check_json
 from tests.support.llm_server import JSON_HEADER, Action, FakeLLMServer, make_response
 from yarus.db import journal
 from yarus.db.errors import InputError
@@ -78,7 +79,10 @@ def test_only_failed_cases_are_asked_again(
     refusal = run_here("run", "tier3", "--source", first["source"], "--retry-failed")
     assert (refusal.code, "прогонять снова нечего" in refusal.out) == (0, True)
     document = run_here("run", "tier3", "--source", first["source"], "--retry-failed", "--json")
-    assert (document.code, document.json) == (0, {"failed_in": last["evaluation_id"], "failed": 0})
+    assert (document.code, check_json("run TIER --retry-failed", document.out)) == (
+        0,
+        {"failed_in": last["evaluation_id"], "failed": 0},
+    )
     with engine.connect() as connection:
         n_evaluations = connection.scalar(
             text("SELECT count(*) FROM yarus.evaluation WHERE source = :s"), {"s": first["source"]}

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.command_line import CommandLine, Document
+from tests.support.json_schemas import check_json
 from tests.support.processes import wait_for
 from yarus import db
 from yarus.__main__ import cli
@@ -99,7 +100,10 @@ def nights(
     output = yarus("gate", "--accept", first["evaluation_id"], env=env).out
     assert f"{first['evaluation_id']} is accepted as the baseline" in output
     applied = yarus("alerts", "apply", "--webhook", url, "--header", f"X-Key={SECRET}", "--json", env=env)
-    assert applied.json["automations"] == {"yarus: incidents": "created", "yarus: dead runs": "created"}
+    assert check_json("alerts apply", applied.out)["automations"] == {
+        "yarus: incidents": "created",
+        "yarus: dead runs": "created",
+    }
     again = yarus("alerts", "apply", "--json", env=env)
     assert set(again.json["automations"].values()) == {"updated"}
     assert again.json["webhook"] == "kept"

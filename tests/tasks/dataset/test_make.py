@@ -21,6 +21,7 @@ from tests.support.evaluations import (
     set_variables,
     texts,
 )
+from tests.support.json_schemas import check_json
 from tests.support.llm_server import FakeLLMServer, make_completion
 from tests.support.nuggets import NuggetJudge, get_request_kind, make_nuggets
 from yarus.db.errors import InputError
@@ -169,7 +170,7 @@ def test_nuggets_command_generates_with_stand_in(yarus_alone: CommandLine, at_ho
     """The offline stand-in marks every sentence of the reference as vital."""
     name = load(tmp_path, make_source_name(), [question(i) for i in range(3)])
     generated = yarus_alone("dataset", "nuggets", "--source", name, "--json")
-    document = json.loads(generated.out)
+    document = check_json("dataset nuggets", generated.out)
     assert (generated.code, document["n_made"], document["vital"], document["n_new_calls"]) == (0, 3, 3, 0)
     repeated = yarus_alone("dataset", "nuggets", "--source", name, env={"YARUS_LANGUAGE": "en"})
     assert "nuggets made for 0 of 0 questions that had none" in repeated.out

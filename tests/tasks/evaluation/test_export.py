@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 
 from tests.support.command_line import CommandLine, make_environment, run_here
 from tests.support.evaluations import load, question, read_cases
+from tests.support.json_schemas import check_json
 from tests.support.steps import evaluate_real_users
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.tasks.cases.table import make_cases
@@ -153,7 +154,7 @@ def test_mlflow_name_replaces_at_sign() -> None:
 def test_to_mlflow_logs_metrics_and_parameters_once(evaluated: Document, yarus: CommandLine, tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     words = ("export", evaluated["evaluation_id"], "--mlflow", "--tracking-uri", uri, "--json")
-    done = yarus(*words).json
+    done = check_json("export --mlflow", yarus(*words).out)
     code = (
         "import sys, json, mlflow; run = mlflow.MlflowClient(sys.argv[1]).get_run(sys.argv[2]);"
         "print(json.dumps([run.data.metrics, run.data.params, run.data.tags, run.info.status, run.info.run_name]))"

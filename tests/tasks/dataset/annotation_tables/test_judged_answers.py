@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import Document
+from tests.support.json_schemas import check_json
 from tests.tasks.dataset.labelling.labelled import RATE, evaluate_labelled, is_good, serve_models
 from yarus.db.errors import InputError
 from yarus.db.stores.labels import label as table
@@ -157,7 +158,7 @@ def test_opposite_labels_average_to_one_half(night: Document, tmp_path: Path) ->
 def test_label_sample_commands(night: Document, yarus_alone: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "drawn.csv"
     arguments = ["dataset", "export-annotation", str(path), "--random", "15", "--evaluation", night["evaluation_id"]]
-    document = yarus_alone(*arguments, "--json").json
+    document = check_json("dataset export-annotation --random", yarus_alone(*arguments, "--json").out)
     assert (document["n_sampled"], document["cases"], document["metric"]) == (15, 120, "avg_faithfulness")
     assert sum(document["strata"].values()) == 15
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -166,8 +167,8 @@ def test_label_sample_commands(night: Document, yarus_alone: CommandLine, tmp_pa
         row[COLUMNS.index("label")] = "да"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows(rows)
-    imported = yarus_alone("dataset", "import-annotation", str(path), "--annotator", "anna", "--json").json
-    assert imported["labelled"] == 15
+    imported = yarus_alone("dataset", "import-annotation", str(path), "--annotator", "anna", "--json")
+    assert check_json("dataset import-annotation --annotator", imported.out)["labelled"] == 15
     corrected = yarus_alone("show", night["evaluation_id"], "--json").json["metrics"]["avg_faithfulness_corrected"]
     assert (corrected["value"], corrected["n_labels"]) == (1.0, 15)
     assert yarus_alone(*arguments, "--limit", "3", ok=False).code == 2

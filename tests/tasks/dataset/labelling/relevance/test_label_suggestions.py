@@ -1,12 +1,12 @@
 """Label suggestions: results that affect the ranking of two systems most, with and without people's labels."""
 
-import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.support.evaluations import evaluate, load, make_passages, make_score_completion, question
+from tests.support.json_schemas import check_json
 from tests.tasks.dataset.labelling.relevance.filled import label_results, load_source, serve_judge
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
@@ -124,7 +124,7 @@ def test_label_between_command_prints_suggestions(tmp_path: Path, monkeypatch: p
     printed = CliRunner().invoke(cli, ["judge", "label", "--suggest", *ids], catch_exceptions=False).stdout
     assert "unjudged result" in printed and "export-annotation" in printed
     arguments = ["judge", "label", "--suggest", *ids, "--metric", "mrr", "--json"]
-    document = json.loads(CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout)
+    document = check_json("judge label --suggest", CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout)
     assert document["metric"] == "mrr" and document["unjudged"] >= len(document["results"]) > 0
 
 
