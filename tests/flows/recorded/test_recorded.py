@@ -17,6 +17,7 @@ from tests.support.evaluations import (
     read_rows,
     set_variables,
 )
+from tests.support.json_schemas import check_json
 from tests.support.llm_server import FakeLLMServer, make_completion
 from tests.support.traces.files import (
     make_export_request,
@@ -205,6 +206,7 @@ def test_scores_are_exported_to_traces(judge: FakeLLMServer, tmp_path: Path, mon
     summary = evaluate("tier3", source="recorded_scored", sut="recorded")
     monkeypatch.chdir(tmp_path)
     exported = cli_json("export", summary["evaluation_id"], "--to", "otlp")
+    check_json("export --to otlp", json.dumps(exported))
     assert {**exported, "file": ""} == {
         "evaluation_id": summary["evaluation_id"],
         "file": "",
