@@ -127,9 +127,11 @@ def test_night_commands_print_declared_documents(ids: dict[str, str]) -> None:
     # By id: evaluations of other tests in this database may have a later start date.
     compared = check_json("compare", run_here("compare", "previous", again, "--json").out)
     assert compared["slices"]
+    check_json("explain", run_here("explain", "previous", again, "--json").out)
     check_json("corpus", run_here("corpus", "--json").out)
     check_json("report", run_here("report", "--json").out)
     check_json("alerts list", run_here("alerts", "list", "--json").out)
+    check_json("alerts budget", run_here("alerts", "budget", "--json").out)
     check_json("doctor", run_here("doctor", "--json").out)
     check_json("admin prune", run_here("admin", "prune", "--older-than", "1h", "--dry-run", "--json").out)
     for tier in ("tier1", "tier2", "tier3", "nightly"):
