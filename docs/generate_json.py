@@ -91,7 +91,7 @@ def describe_list(item: JsonSchemaValue) -> str:
 def describe(kind: type, schema: JsonSchemaValue) -> None:
     """Add the texts of a type to its schema, and forbid other keys."""
     if issubclass(kind, tuple):  # a named tuple is printed as an object with all of its keys
-        fields = TypedDict(kind.__name__, get_type_hints(kind))  # type: ignore[operator]
+        fields = TypedDict(kind.__name__, get_type_hints(kind))
         del schema["prefixItems"], schema["minItems"], schema["maxItems"]
         schema |= TypeAdapter(fields).json_schema(schema_generator=DocumentSchema)
     if kind is EvaluationConfig:  # the notes are printed beside it
