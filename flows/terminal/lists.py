@@ -121,7 +121,7 @@ def list_ready_lines(ready: "Iterable[TierReadiness]", language: str) -> Iterato
         name = get_tier_name(readiness.tier, language)
         if readiness.missing is None:
             unit = words["of passages" if readiness.tier == "tier0" else "of questions"].format(n=readiness.questions)
-            yield f"[green]+[/] {name}: {unit}. {clean(readiness.command or '')}"
+            yield f"[green]+[/] {name} ({unit}): {clean(readiness.command or '')}"
         else:
             causes.setdefault(words[readiness.missing].format(**readiness.values), []).append(name)
     for cause, tiers in causes.items():

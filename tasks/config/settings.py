@@ -311,7 +311,7 @@ def get_settings() -> Settings:
 def _read_settings(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     """Read the settings; the arguments are only the key of the cache."""
     values = {**dotenv_values(".env"), **os.environ}
-    given = {name.upper(): value or "" for name, value in values.items() if name.upper().startswith(ENV_PREFIX)}
+    given = {name.upper(): value for name, value in values.items() if name.upper().startswith(ENV_PREFIX)}
     for former, present in find_former_names(given):
         if given.get(present) and given[present] != given[former]:
             raise InputError(
@@ -319,7 +319,7 @@ def _read_settings(environment: frozenset[tuple[str, str]], file: bytes) -> Sett
                 former=former,
                 present=present,
             )
-    variables = rename_variables(given)
+    variables = {name: value or "" for name, value in rename_variables(given).items()}
     names = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
     for name in sorted(variables):
         if name.split("__")[0] not in names:

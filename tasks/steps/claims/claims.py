@@ -198,7 +198,9 @@ async def check_claims(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     configuration = effective_settings(run)
     prompts_by_name, rows = prompts(configuration), cases.to_pylist()
     # Mask before texts are split: names are recognised by the words around them.
-    mask_text = partial(mask, key=load_own_key(), language=configuration.language) if configuration.mask_model_input else str
+    mask_text = (
+        partial(mask, key=load_own_key(), language=configuration.language) if configuration.mask_model_input else str
+    )
     pages = _named_pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
     async with open_model(run, "judge", configuration) as model:
         judge = _Judge(model, prompts_by_name, first_repeat_number(run.id, run.parameters), mask_text)

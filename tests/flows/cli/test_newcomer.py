@@ -61,7 +61,7 @@ def test_readme_commands_measure_own_questions_and_pages(folder: Path, service: 
         r"/ask: answers: “В окне номер три\.”",
         r"golden\.json: 8 questions read, 8 added",
         r"pages: 9 passages read, 9 added",
-        rf"\+ Tier 1: retrieval: 8 questions\. {re.escape(RUN.removeprefix('.venv/bin/'))}\n",
+        rf"\+ Tier 1: retrieval \(8 questions\): {re.escape(RUN.removeprefix('.venv/bin/'))}\n",
     ):
         assert re.search(pattern, printed), f"{pattern}\n{printed}"
     assert len(service.requests) == 1
