@@ -68,7 +68,7 @@ def test_changes_rounded_to_zero_are_omitted(engine: Engine, plant: Plant) -> No
 def test_few_cases_do_not_exclude_a_change(engine: Engine, plant: Plant) -> None:
     few = {"n": 8, "case_id": [f"planted:{i}" for i in range(8)]}
     a, b = plant(mrr=HALF[:8], **few), plant(mrr=HALF[:8] * 0.5, **few)
-    assert "вопросов мало, чтобы исключить" in line_of_kind(compare(engine, a, b)["statements"], "nothing")
+    assert "вопросов слишком мало, чтобы исключить" in line_of_kind(compare(engine, a, b)["statements"], "nothing")
 
 
 def test_changed_settings_follow_the_verdict(engine: Engine, plant: Plant) -> None:
