@@ -26,14 +26,18 @@ def print_lines(capsys: pytest.CaptureFixture[str], summary: Any, language: str 
     return [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize("tier", ["tier1", "tier3"])
-def test_unmatched_labels_take_one_line(unmatched: str, tier: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("tier", "names"), [("tier1", "hit_rate@1, mrr, ndcg@10"), ("tier3", "hit_rate@1, hit_rate@5, hit_rate@10")]
+)
+def test_unmatched_labels_take_one_line(
+    unmatched: str, tier: str, names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     summary = evaluate(tier, source=unmatched, retriever="fulltext")
     reasons = {summary["metrics"][name]["reason"] for name in LABELLED}
     assert reasons == {"no label matches a chunk of the corpus"}  # JSON has it per metric
     lines = print_lines(capsys, summary)
     [line] = [line for line in lines if "no label matches a chunk" in line]
-    assert "metrics not measured: no label matches a chunk of the corpus (hit_rate@1, mrr, ndcg@10, …)" in line
+    assert f"metrics not measured: no label matches a chunk of the corpus ({names}, …)" in line
     [finding] = [line for line in lines if line.startswith("Labels that match no chunk of the corpus: 25 of 25.")]
     assert finding.endswith("The labels have doc-0, doc-1, doc-10; the corpus has c0, c1, c2.")
     assert not any(line.startswith("mrr") for line in lines)
