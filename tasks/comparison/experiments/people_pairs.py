@@ -121,7 +121,7 @@ def read_pairs(path: Path) -> list[AnswerPair]:
             stored = pairs_by_id.setdefault(row["instance_id"], pair)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                "{path}: row {number} is no labelled pair: {kind} {error}",
+                "{path}: row {number} is not a labelled pair: {kind} {error}",
                 path=path,
                 number=position,
                 kind=type(error).__name__,

@@ -42,9 +42,9 @@ def row(number: int = 0, **more: Any) -> dict[str, Any]:
     [
         ("[]", "expected a list of pairs"),
         ("{", "not a JSON file"),
-        (json.dumps([row(), {"instance_id": 1}]), "row 1 is no labelled pair"),
+        (json.dumps([row(), {"instance_id": 1}]), "row 1 is not a labelled pair"),
         (json.dumps([row(overall_label=3)]), "overall_label 3 is outside -2..2"),
-        (json.dumps([row(overall_label="much")]), "row 0 is no labelled pair"),
+        (json.dumps([row(overall_label="much")]), "row 0 is not a labelled pair"),
         (json.dumps([row(), row(gt_answer="another")]), "has other texts than before"),
         (json.dumps([row(query=None)]), "has other texts than before, or none"),
         (json.dumps([row(), row(), row(1)]), "not every pair was labelled by as many people"),
