@@ -39,7 +39,9 @@ def print_trend(document: Trend, language: str, *, anchor: bool) -> None:
         return
     nights = document["nights"]
     dates = {"first": _format_date(nights[0]), "last": _format_date(nights[-1])}
-    console.print(words["newest nights" if document["has_earlier"] else "nights"].format(n=len(nights), **dates), style="dim")
+    console.print(
+        words["newest nights" if document["has_earlier"] else "nights"].format(n=len(nights), **dates), style="dim"
+    )
     accepted = document["accepted"]
     level = accepted["value"] if accepted else None
     for line in plot_history(nights, width=console.width - MARGIN, name=document["metric"], accepted=level):
