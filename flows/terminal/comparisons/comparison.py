@@ -128,7 +128,10 @@ def list_verdict_lines(document: EvaluationComparison, language: str) -> Iterato
     metrics = judged_metrics(document)
     changes = {name: row for name, row in metrics.items() if row["p_holm"] is not None}
     changes |= _find_also_changed(document, metrics)
-    by_verdict = {kind: [name for name, row in changes.items() if row["verdict"] == kind] for kind in PROVEN_VERDICTS}
+    names_by_cause = sorted(changes, key=lambda name: name != "sut_error_rate")  # failures lower the other metrics
+    by_verdict = {
+        kind: [name for name in names_by_cause if changes[name]["verdict"] == kind] for kind in PROVEN_VERDICTS
+    }
     for kind, names in by_verdict.items():
         if names:
             moves = "; ".join(_describe_move(name, changes[name], words) for name in names)
