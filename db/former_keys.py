@@ -2,24 +2,44 @@
 
 from typing import Any
 
-FORMER_KEYS = {
+FORMER_ANALYSIS_KEYS = {
+    "baseline_evaluation_id": "asked_as_is",
+    "cohesion_threshold": "cohesion_by_chance",
+    "content_gaps": "next",
+    "expected_gain": "gain",
+    "explained_variance": "explained",
+    "monthly_growth": "monthly",
+    "n_never_retrieved": "n_dead",
+    "n_unclustered": "without_topic",
+    "n_unclustered_without_page": "without_topic_or_page",
+    "n_with_failure_rate": "n_failure_known",
+    "n_with_hit_rate": "n_hit_known",
+    "never_retrieved": "dead",
+    "non_questions": "chatter",
+    "over_retrieved": "over_used",
+    "position_differences": "places",
+    "ratio_to_mean": "times",
+    "retrieval_counts": "uses",
+    "seasonality": "seasons",
+    "unchanged_share": "same",
+    "unserved_examples": "examples_unserved",
+    "variant_name": "arm",
+    "variants": "arms",
+}
+"""New key -> former key, in stored analyses: sweeps, robustness probes, corpus analytics."""
+FORMER_KEYS = FORMER_ANALYSIS_KEYS | {
     "agreement_among_people": "people",
     "ambiguous_columns": "doubtful",
-    "baseline_evaluation_id": "asked_as_is",
     "better_direction": "better",
     "check_name": "what",
     "check_result": "found",
     "checks_per_year": "looks_a_year",
-    "cohesion_threshold": "cohesion_by_chance",
     "conflicting_question_ids": "others",
-    "content_gaps": "next",
     "detection_delay_2_points": "nights_to_notice_2_points",
     "detection_delay_5_points": "nights_to_notice_5_points",
     "detection_delay_drift": "nights_to_notice_a_fifth_of_a_point_a_night",
     "duplicate_chunks": "twins",
     "exit_code": "code",
-    "expected_gain": "gain",
-    "explained_variance": "explained",
     "false_alarms_per_year": "false_alarms_a_year",
     "first_out_of_band": "first_out",
     "found_in": "where",
@@ -38,49 +58,32 @@ FORMER_KEYS = {
     "min_change": "least_change",
     "min_detectable_effect": "smallest_detectable",
     "missing_columns": "lacking",
-    "monthly_growth": "monthly",
     "n_accepted": "accepted",
     "n_cases_needed": "needs",
     "n_labels_missing": "missing",
     "n_labels_needed": "needed",
     "n_labels_without_judge": "needed_alone",
     "n_made": "made",
-    "n_never_retrieved": "n_dead",
     "n_new_calls": "bought",
     "n_partially_filled": "half_filled",
     "n_question_kinds": "cells",
     "n_requested": "asked",
     "n_sampled": "drawn",
     "n_sent_to_judge": "asked",
-    "n_unclustered": "without_topic",
-    "n_unclustered_without_page": "without_topic_or_page",
-    "n_with_failure_rate": "n_failure_known",
-    "n_with_hit_rate": "n_hit_known",
-    "never_retrieved": "dead",
     "night_noise_sd": "night_by_itself",
     "no_longer_measured": "lost",
-    "non_questions": "chatter",
     "not_decomposed": "not_split",
     "not_erased": "beyond",
     "other_question": "other",
     "other_question_id": "of",
     "other_scores": "others",
     "outside_results": "elsewhere",
-    "over_retrieved": "over_used",
     "page_change": "fate",
     "page_changes": "fates",
-    "position_differences": "places",
-    "ratio_to_mean": "times",
     "recommended_action": "way_out",
     "regressed_cases": "broke",
-    "retrieval_counts": "uses",
-    "seasonality": "seasons",
     "topic_source": "topics_by",
-    "unchanged_share": "same",
     "unmonitored_evaluations": "unwatched",
-    "unserved_examples": "examples_unserved",
-    "variant_name": "arm",
-    "variants": "arms",
 }
 """New key -> former key. A new key has one meaning in all documents."""
 
@@ -96,10 +99,10 @@ def add_former_keys(document: Any) -> Any:
 
 
 def replace_former_keys(document: Any) -> Any:
-    """Return a stored document with the new names of its keys."""
+    """Return a stored analysis with the new names of its keys."""
     if isinstance(document, list):
         return [replace_former_keys(part) for part in document]
     if not isinstance(document, dict):
         return document
-    new_keys = {former: key for key, former in FORMER_KEYS.items()}
+    new_keys = {former: key for key, former in FORMER_ANALYSIS_KEYS.items()}
     return {new_keys.get(key, key): replace_former_keys(value) for key, value in document.items()}

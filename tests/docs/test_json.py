@@ -14,7 +14,7 @@ from tests.support.evaluations import evaluate
 from tests.support.json_schemas import DOCS, GENERATOR, check_json
 from tests.support.texts.docs_pages import read_blocks
 from yarus.__main__ import cli
-from yarus.db.former_keys import FORMER_KEYS
+from yarus.db.former_keys import FORMER_ANALYSIS_KEYS, FORMER_KEYS
 from yarus.flows.cli import format_json
 from yarus.flows.cli.framework.command_schema import DOCUMENTS
 from yarus.tasks.config.flow_parameters import RobustnessParameters, SweepParameters
@@ -80,7 +80,7 @@ def test_stored_analyses_have_no_former_keys() -> None:
         schema for command in ("corpus", "sweep", "robustness") for schema in GENERATOR.declared(DOCUMENTS[command])
     ]
     for schema in (*schemas, SweepParameters, RobustnessParameters):
-        assert not get_type_hints(schema).keys() & set(FORMER_KEYS.values())
+        assert not get_type_hints(schema).keys() & set(FORMER_ANALYSIS_KEYS.values())
 
 
 def test_commands_with_json_have_document() -> None:
