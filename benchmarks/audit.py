@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks import Row
 from benchmarks.home import measure_command, temporary_home
 from yarus.db.importers import sample
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 
 QUESTIONS = 100_000
@@ -38,7 +38,7 @@ def build_log() -> ImportedRows:
 def run() -> list[Row]:
     """Measure time and memory of `yarus dataset audit` in a process of its own."""
     with temporary_home() as (home, engine):
-        fill(engine, "log", build_log(), language="ru", origin="benchmark")
+        load_rows(engine, "log", build_log(), language="ru", origin="benchmark")
         seconds, memory_mb, printed = measure_command(home, "dataset", "audit", "--source", "log", "--json")
     report = json.loads(printed)
     assert report["n_questions"] == QUESTIONS and report["near_duplicates"]["count"] > 1000

@@ -29,7 +29,7 @@ from benchmarks.home import temporary_home
 from yarus.tasks.config.settings import ModelRole, Settings
 from yarus.tasks.models.calls import Call, build_request
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 
 CALLS = 2_000
 DELAY_S = 0.05
@@ -96,7 +96,7 @@ def build_settings(url: str, concurrency: int) -> Settings:
 
 def calls(settings: Settings) -> list[Call]:
     """Return calls that are all new to the call store."""
-    prompt, mark = prompts(settings)["faithfulness"], uuid.uuid4().hex
+    prompt, mark = read_prompts(settings)["faithfulness"], uuid.uuid4().hex
     context, answer = "Документы принимают до 25 июля. " * 30, "До 25 июля. " * 5
     texts = ({"question": f"{mark} {n}?", "context": context, "answer": answer} for n in range(CALLS))
     return [Call(prompt, variables) for variables in texts]

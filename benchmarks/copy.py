@@ -24,14 +24,14 @@ from dataclasses import asdict
 from pathlib import Path
 from yarus.db.engine import open_own_database, read_only_engine
 from yarus.db.importers.postgres import open_source_snapshot
-from yarus.db.loading.load_rows import fill
+from yarus.db.loading.load_rows import load_rows
 from yarus.db.sources import Source
 from yarus.db.tables import source_tables
 home, url = sys.argv[1:]
 engine, there = open_own_database(Path(home), None), read_only_engine(url, timeout_s=120)
 start = time.perf_counter()
 with open_source_snapshot(Source("production", "production", "ru", there, source_tables(None))) as rows:
-    report = fill(engine, "copied", rows, language="ru", origin="benchmark")
+    report = load_rows(engine, "copied", rows, language="ru", origin="benchmark")
 seconds, most = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"report": asdict(report), "seconds": seconds, "megabytes": most / 1024}))
 """

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from benchmarks import Row
 from benchmarks.home import build_environment, run_python, temporary_home
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 
 CHUNKS = QUESTIONS = 50_000
@@ -61,7 +61,7 @@ def fastest(home: Path, *command: str, rounds: int = 2) -> float:
 def time_load(engine: Engine) -> Row:
     source_rows = rows()
     start = time.perf_counter()
-    report = fill(engine, "many", source_rows, language="ru", origin="benchmark")
+    report = load_rows(engine, "many", source_rows, language="ru", origin="benchmark")
     ours_s = time.perf_counter() - start
     assert (report.chunks.added, report.questions.added) == (CHUNKS, QUESTIONS)
     return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks import Row
 from benchmarks.home import measure_command, temporary_home
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 
 CASES, CHUNKS = 100_000, 1_000
@@ -40,7 +40,7 @@ def measure_evaluation(home: Path, cases: int) -> tuple[float, float]:
 def run() -> Iterator[Row]:
     """Yield megabytes by the limit, then seconds by four times those of a quarter."""
     with temporary_home() as (home, engine):
-        fill(engine, "many", rows(), language="ru", origin="benchmark")
+        load_rows(engine, "many", rows(), language="ru", origin="benchmark")
         measure_evaluation(home, 1)  # creates Prefect's database
         start_s, _ = measure_evaluation(home, 1)
         quarter_s, _ = measure_evaluation(home, CASES // 4)

@@ -24,7 +24,7 @@ from yarus.metrics import answers, facts, text
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.embedding.embedders import LEXICAL, get_embedder
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.stand_ins import OfflineModel
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "ragchecker"
@@ -134,7 +134,7 @@ def _stand_in(prompt: str) -> Callable[[Texts, Texts], Floats]:
     """Return a metric from the scores of the judge's stand-in."""
 
     def metric(texts: Texts, references: Texts) -> Floats:
-        prompt_text = prompts(get_settings())[prompt]
+        prompt_text = read_prompts(get_settings())[prompt]
         calls = (Call(prompt_text, {"answer": a, "reference": r}) for a, r in zip(texts, references, strict=True))
 
         async def score_all() -> list[float]:

@@ -15,7 +15,7 @@ import aiohttp
 from benchmarks import Row, chat
 from benchmarks.chat import start_server
 from yarus.tasks.config.settings import Settings, SystemService
-from yarus.tasks.systems.sut import System, system
+from yarus.tasks.systems.sut import System, create_system
 from yarus.tasks.systems.user_code import UserFunctions
 
 CALLS = 320
@@ -87,7 +87,9 @@ def run() -> Iterator[Row]:
     with start_server("systems") as url:
         for what, (name, service) in systems(url).items():
             settings = Settings(_env_file=None, sut_service=service, sut_concurrency=CONCURRENCY)
-            wall_s, cpu_s = measure_times(lambda: asyncio.run(ask_system(system(name, settings, UserFunctions()))))  # noqa: B023
+            wall_s, cpu_s = measure_times(
+                lambda: asyncio.run(ask_system(create_system(name, settings, UserFunctions())))  # noqa: B023
+            )
             path = "chat/completions" if name.startswith("openai:") else "ask"
             bare_s, bare_cpu_s = measure_times(lambda: asyncio.run(ask_with_aiohttp(f"{url}/{path}")))  # noqa: B023
             yield Row(f"{CALLS} questions, {CONCURRENCY} at once: {what}", "calls x 1 s / 32", wall_s, LIMIT_S, TARGET)
@@ -95,7 +97,7 @@ def run() -> Iterator[Row]:
                 f"… client CPU, {cpu_s / CALLS * 1_000:.2f} ms a call", "bare aiohttp", cpu_s, bare_cpu_s, float("inf")
             )
             yield Row("… bare aiohttp", "calls x 1 s / 32", bare_s, LIMIT_S, float("inf"))
-        streaming = system(name, settings, UserFunctions())  # the last of the loop
+        streaming = create_system(name, settings, UserFunctions())  # the last of the loop
         answers = asyncio.run(streaming.answers(["?"] * CONCURRENCY))
         first_s = statistics.median(answer.first_token_ms or 0 for answer in answers) / 1_000
         yield Row("… its first token as it is measured", "as it was sent", first_s, ANSWER_S / TOKENS, float("inf"))

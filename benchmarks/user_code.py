@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks import Row
 from yarus.tasks.config.settings import get_settings
-from yarus.tasks.systems.sut import system
+from yarus.tasks.systems.sut import create_system
 from yarus.tasks.systems.user_code import UserFunctions
 
 CONCURRENCY, QUESTIONS, TAKES_S = 32, 1_000, 1.0
@@ -38,7 +38,7 @@ async def quick(question):
 def run() -> Iterator[Row]:
     with _bot() as codes:
         start = time.perf_counter()
-        tested_system = system("bench_bot:slow", get_settings(), codes)
+        tested_system = create_system("bench_bot:slow", get_settings(), codes)
         started_s = time.perf_counter() - start
         start = time.perf_counter()
         answers = asyncio.run(tested_system.answers([f"question {number}" for number in range(QUESTIONS)]))

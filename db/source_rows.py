@@ -36,7 +36,7 @@ from yarus.db import tables
 from yarus.db.errors import InputError, unknown
 from yarus.db.loading.recorded import TEXT_KEYS
 from yarus.db.messages import Words, join_messages
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 
 QuestionRow = dict[str, Any]
 """A question of a source with its annotation: Yarus's column name -> value."""
@@ -116,7 +116,7 @@ def require_source_tables(source: Source) -> None:
         InputError: a table or column is missing or has another type; the message names the setting that maps it.
         DatabaseUnavailable: the source cannot be reached.
     """
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         _check_columns(connection, source, "question_answer", QUESTION_COLUMNS)
         _check_columns(connection, source, "chunk", CHUNK_COLUMNS)
 
@@ -128,7 +128,7 @@ def is_source_empty(source: Source, table: str) -> bool:
         DatabaseUnavailable: the source cannot be reached.
     """
     text = source.tables[table].c["text" if table == "chunk" else "question"]
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         return connection.execute(select(text).where(text.is_not(None)).limit(1)).first() is None
 
 
@@ -260,7 +260,7 @@ def has_recorded_contexts(source: Source) -> bool:
         DatabaseUnavailable: the source cannot be reached.
     """
     question = source.tables["question_answer"]
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         if not _is_recorded(connection, question):
             return False
         contexts = cast(question.c[RECORDED_COLUMN], JSONB)["contexts"]

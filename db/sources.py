@@ -98,7 +98,7 @@ def require_unchanged(connection: Connection, source: Source, loaded_at: datetim
 
 
 @contextmanager
-def snapshot(source: Source) -> Iterator[Connection]:
+def open_snapshot(source: Source) -> Iterator[Connection]:
     """Open one read-only REPEATABLE READ transaction, so that questions and chunks belong together.
 
     Raises:

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.source_rows import require_source_tables
-from yarus.db.sources import PRODUCTION, snapshot
+from yarus.db.sources import PRODUCTION, open_snapshot
 from yarus.db.tables import JsonObject
 from yarus.tasks.config.connections import open_source
 from yarus.tasks.config.redaction import redact_urls
@@ -64,7 +64,7 @@ def _find_problem(name: str) -> tuple[str | None, bool]:
         return redact_urls(told(error, get_settings().language)), False
     try:
         require_source_tables(source)
-        with snapshot(source) as connection:
+        with open_snapshot(source) as connection:
             questions = connection.scalar(select(func.count()).select_from(source.tables["question_answer"]))
     except (InputError, DatabaseUnavailable) as error:
         return redact_urls(told(error, get_settings().language)), True

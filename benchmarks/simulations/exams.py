@@ -16,7 +16,7 @@ from yarus.tasks.evaluation.aggregate import aggregate_metrics
 from yarus.tasks.evaluation.findings.exam import MIN_CASES, ExamScore, compute_exam
 from yarus.tasks.evaluation.findings_schema import Exam
 from yarus.tasks.steps.exam.examine import exam_columns
-from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Paper, draw_subjects, papers
+from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Paper, draw_subjects, write_papers
 
 CASES = 60
 FEWEST_OBEYS = 25
@@ -174,4 +174,4 @@ def _papers() -> list[Paper]:
             question, page = rows["question_answer"][key]["question"], (row["relevant_urls"] or [None])[0]
             subjects.append(ExaminedQuestion(key, question, "\n\n".join(chunks), row["ground_truth_answer"], page))
     other_answers = [AnsweredQuestion(s.reference or "", s.page, s.question, s.question_id) for s in subjects]
-    return papers(subjects, other_answers, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)
+    return write_papers(subjects, other_answers, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)

@@ -16,7 +16,14 @@ from yarus.metrics.statistics.corrected import BoolArray
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import NO_DUPLICATES
-from yarus.tasks.cases.rankings import Pool, merge_duplicates, needs_judgement, relabel_cases, relevance_by_judge, score
+from yarus.tasks.cases.rankings import (
+    Pool,
+    add_metrics,
+    merge_duplicates,
+    needs_judgement,
+    relabel_cases,
+    relevance_by_judge,
+)
 from yarus.tasks.cases.table import float_column, make_cases
 from yarus.tasks.dataset.duplicates import duplicate_representatives
 from yarus.tasks.dataset.labelling.estimate import estimate_from_labelled
@@ -86,7 +93,7 @@ def _measure(world: World, probabilities: Floats, labels: int, seed: int) -> dic
     judged = _judge_pools(world, rng.random(len(probabilities)) < probabilities, rng, seed)
     by_column = estimate_inputs(judged, _label_by_people(judged, world, labels))
     is_labelled = np.array([any(result["label"] for result in pool) for pool in judged.pools])
-    raw = score(relabel_cases(judged.cases, [_by_labels(pool) for pool in judged.pools]), NO_DUPLICATES, K)
+    raw = add_metrics(relabel_cases(judged.cases, [_by_labels(pool) for pool in judged.pools]), NO_DUPLICATES, K)
     measured = {}
     for metric in MEASURED:
         estimate, true = estimate_from_labelled(by_column[metric.name]), world.true[metric.name]
@@ -132,7 +139,7 @@ def _judge_pools(world: World, is_labelled: BoolArray, rng: np.random.Generator,
         pooled=pools,
         passages=[[result["result"] if needs_judgement(result) else None for result in pool] for pool in pools],
     )
-    scored = score(relabel_cases(cases, [relevance_by_judge(pool) for pool in pools]), NO_DUPLICATES, K)
+    scored = add_metrics(relabel_cases(cases, [relevance_by_judge(pool) for pool in pools]), NO_DUPLICATES, K)
     return Pools(f"tier1-{seed}", str(seed), "tier1", "judge", scored, K, MEASURED)
 
 
@@ -181,7 +188,7 @@ def _build_wide_world() -> World:
 def _with_truth(questions: list[str], rankings: list[list[str]], relevant: list[list[str]]) -> World:
     n = len(questions)
     cases = make_cases(retrieved=rankings, relevant=relevant, irrelevant=[[]] * n, grades=[None] * n)
-    scored = score(cases, NO_DUPLICATES, K)
+    scored = add_metrics(cases, NO_DUPLICATES, K)
     return World(
         questions, rankings, relevant, {row.name: float(float_column(scored, row.name).mean()) for row in MEASURED}
     )

@@ -11,7 +11,7 @@ from benchmarks.simulations import Claim, share_claim
 from yarus.db.importers import squad
 from yarus.metrics.statistics.corrected import BoolArray
 from yarus.metrics.statistics.groups import Floats
-from yarus.tasks.cases.rankings import score
+from yarus.tasks.cases.rankings import add_metrics
 from yarus.tasks.cases.table import make_cases, set_columns
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.evaluation.findings.incomplete import find_incomplete_labels
@@ -77,4 +77,4 @@ def _rank_questions() -> pa.Table:
         retrieved=[ranking.ids for ranking in rankings],
         distances=[ranking.distances for ranking in rankings],
     )
-    return score(cases, {}, K)
+    return add_metrics(cases, {}, K)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from yarus.db.importers.column_parsers import BadValue, parse
+from yarus.db.importers.column_parsers import BadValue, parse_value
 from yarus.db.importers.literals import parse_python_literal
 from yarus.db.importers.traces.extraction import extract_answer, extract_question, is_unanswered, parse_messages
 from yarus.db.importers.votes import BAD, GOOD, detect_scale, parse_vote
@@ -293,7 +293,7 @@ def parse_mark(value: Any, style: CellStyle) -> int:
     Raises:
         BadValue: the value is not a mark, or not a vote in a column of votes.
     """
-    mark: int | None = parse("score", value) if style.votes is None else parse_vote(value, style.votes)
+    mark: int | None = parse_value("score", value) if style.votes is None else parse_vote(value, style.votes)
     if mark is None:
         raise BadValue("not a vote")
     if not BAD <= mark <= GOOD:
@@ -311,7 +311,7 @@ def parse_history(value: Any, *, with_question: bool) -> list[dict[str, str]] | 
     Raises:
         BadValue: the value is not a list of messages.
     """
-    return (extract_question(value)[1] or None) if with_question else parse("history", value)
+    return (extract_question(value)[1] or None) if with_question else parse_value("history", value)
 
 
 def extract_text(target: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:

@@ -34,7 +34,7 @@ class BadValue(TemplatedError, ValueError):
     """A cell cannot be converted to the type of its column; the message explains what is accepted."""
 
 
-def parse(column: str, value: Any) -> Any:
+def parse_value(column: str, value: Any) -> Any:
     """Parse a cell into the type of one of our columns; None if the cell is empty.
 
     Raises:

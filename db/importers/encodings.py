@@ -80,7 +80,7 @@ def guess_encoding(content: bytes) -> EncodingGuess:
     return _guess_single_byte(words)
 
 
-def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
+def decode_text(content: bytes, declared: str | None = None) -> tuple[str, str]:
     """Decode a text.
 
     Args:

@@ -24,7 +24,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from yarus.db.errors import InputError, list_first_ids
 from yarus.db.importers.archives import BLOCK, open_archive, read_member
-from yarus.db.importers.encodings import decode
+from yarus.db.importers.encodings import decode_text
 from yarus.db.loading.recorded import Record
 from yarus.db.messages import Words, join_messages
 
@@ -282,7 +282,7 @@ def _read_file(name: str, path: Path, problems: list[str]) -> Page:
     start = _read_start(path)
     reader = _choose_reader(path, start)
     if reader is None:
-        raise _NotAPage(is_text=not _is_binary(decode(start)[0]))
+        raise _NotAPage(is_text=not _is_binary(decode_text(start)[0]))
     if status.st_size > MAX_FILE_BYTES:
         raise InputError(
             "{name}: {size} MiB, more than the {limit} MiB that are read; left out. Split it, or convert it to text",
@@ -343,7 +343,7 @@ UNDERLINE = re.compile(r"([=\-~^\"*+#])\1{2,}\s*")
 
 
 def _read_plain(path: Path) -> _Content:
-    text, _ = decode(path.read_bytes())
+    text, _ = decode_text(path.read_bytes())
     if _is_binary(text):
         raise _NotAPage
     fields, text, problem = _split_front_matter(text)
@@ -455,7 +455,7 @@ ELEMENT_GAP = dict.fromkeys(LINE_ELEMENTS, LINE) | dict.fromkeys(PARAGRAPH_ELEME
 def _read_html(path: Path) -> _Content:
     content = path.read_bytes()
     declared = CHARSET.search(content[:4_096])
-    text, _ = decode(content, declared[1].decode("ascii", "replace") if declared else None)
+    text, _ = decode_text(content, declared[1].decode("ascii", "replace") if declared else None)
     if _is_binary(text):
         raise _NotAPage
     text = RANGE_END.sub(rf"<{END_MARK}\1/>", _remove_unclosed(text.replace("\0", "")))

@@ -47,7 +47,7 @@ from yarus.db.source_rows import (
     parse_integer_sql,
     parse_time_sql,
 )
-from yarus.db.sources import SCHEMA_PREFIX, Source, snapshot
+from yarus.db.sources import SCHEMA_PREFIX, Source, open_snapshot
 
 OPTIONAL_COLUMNS = ("embedding", "nuggets", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is
@@ -98,7 +98,7 @@ def open_source_snapshot(source: Source, since: datetime | None = None) -> Itera
         DatabaseUnavailable: the server cannot be reached or refuses us.
         InputError: a table or column is missing or of the wrong type; the message has the setting that maps it.
     """
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))  # for times without a time zone
         stream = RowStream()
         names = [*tables.REQUIRED_TABLES, *([tables.ANNOTATION_TABLE] if has_annotations(connection, source) else [])]

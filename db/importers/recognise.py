@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal
 
 from yarus.db.importers.cells import LIST_COLUMNS
-from yarus.db.importers.column_parsers import DIGITS, BadValue, parse
+from yarus.db.importers.column_parsers import DIGITS, BadValue, parse_value
 from yarus.db.importers.shapes import PASSAGE_KEYS, Shape, detect_shape
 from yarus.db.importers.traces.extraction import extract_question
 from yarus.db.importers.votes import are_votes, is_negative_vote_name, is_user_vote_name, is_vote_or_number
@@ -611,7 +611,7 @@ def _is_mark(value: Any) -> bool:
 
 def _can_parse(target: str, value: Any) -> bool:
     try:
-        parse(target, value)
+        parse_value(target, value)
     except BadValue:
         return False
     return True

@@ -27,7 +27,7 @@ from yarus.db.importers.cells import (
     parse_page_names,
     parse_passages,
 )
-from yarus.db.importers.column_parsers import BadValue, parse
+from yarus.db.importers.column_parsers import BadValue, parse_value
 from yarus.db.importers.containers import Cells, Container, PlacedRow, open_container
 from yarus.db.importers.corpus_names import CorpusNames, add_label
 from yarus.db.importers.recognise import (
@@ -337,7 +337,7 @@ class ImportedTable:
         if target in TEXT_COLUMNS:
             return self._parse_text(target, style, cell)
         if target == "answerable" and normalize_name(column.rpartition(".")[2]) in INVERTED_NAMES:
-            return not parse(target, cell)
+            return not parse_value(target, cell)
         if target in ("relevant_urls", "confluence_url"):
             return parse_page_names(cell) if not _is_graded(cell) else parse_labels(cell, style)
         if target == "relevant_chunk_ids":
@@ -352,7 +352,7 @@ class ImportedTable:
             return parse_history(cell, with_question=column == self.mapping.get("question"))
         if target in ID_COLUMNS:
             return parse_id(cell, integer_ids=style.integer_ids)
-        return cell if target in SPECIAL_COLUMNS else parse(target, cell)
+        return cell if target in SPECIAL_COLUMNS else parse_value(target, cell)
 
     def _parse_text(self, target: str, style: CellStyle, cell: Any) -> str | None:
         text = extract_text(target, cell, quoted=style.quoted)[0]

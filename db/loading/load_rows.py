@@ -65,7 +65,7 @@ class LoadReport:
     problems: list[str] = field(default_factory=list)
 
 
-def fill(engine: Engine, name: str, rows: ImportedRows | RowStream, *, language: str, origin: str) -> LoadReport:
+def load_rows(engine: Engine, name: str, rows: ImportedRows | RowStream, *, language: str, origin: str) -> LoadReport:
     """Load the rows into a source: add new rows and update changed ones; other rows of the source stay.
 
     Args:

@@ -190,7 +190,7 @@ def list_incidents(engine: Engine) -> list[Incident]:
     ]
 
 
-def accept(engine: Engine, name: str) -> Accepted:
+def accept_evaluation(engine: Engine, name: str) -> Accepted:
     """Accept an evaluation as the new level: later ones are judged against it, and its incident ends.
 
     Raises:

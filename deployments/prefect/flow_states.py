@@ -11,7 +11,7 @@ from prefect.states import Completed, Failed
 from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.deployments.prefect.artifacts import show_gate, show_results
-from yarus.tasks.comparison.gate import WORST_FIRST, applies, gate
+from yarus.tasks.comparison.gate import WORST_FIRST, applies_to_tier, gate
 from yarus.tasks.comparison.gate_rules import GateRule, GateRules, configured_gate_rules
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.redaction import redact_urls
@@ -63,7 +63,7 @@ def add_gate_outcome(summary: EvaluationSummary) -> EvaluationSummary:
     """
     try:
         policy = configured_gate_rules()
-        rules = [rule for rule in policy.rules if applies(rule, summary["tier"])] if policy else []
+        rules = [rule for rule in policy.rules if applies_to_tier(rule, summary["tier"])] if policy else []
         # Separate: an incomparable baseline does not affect a floor, and Holm's method is over the comparisons only.
         bounds, regressions = (
             [rule for rule in rules if (rule.kind == "no regression") == is_compared] for is_compared in (False, True)

@@ -169,7 +169,7 @@ def _find_damage(path: Path) -> str | None:
     return None
 
 
-def template() -> Path:
+def find_template() -> Path:
     """Return the path of an empty database of our Prefect: copying it saves a new home migrations of 13 s."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache, "yarus", f"prefect-{version('prefect')}.db").expanduser()
@@ -188,7 +188,7 @@ def copy_template(url: str) -> None:
     if path is None or (path.exists() and path.stat().st_size):
         return
     try:
-        tables = template().read_bytes()
+        tables = find_template().read_bytes()
     except (OSError, RuntimeError):  # it does not exist or cannot be read, or the user has no home
         return
     copy = path.with_name(f"{path.name}.new")  # atomic: half a database would be reported as damaged
@@ -206,7 +206,7 @@ def keep_template(url: str) -> None:
     """Store the tables of a database of Prefect's as the template, without rows, if there is no template."""
     path = database_file(url)
     with suppress(OSError, RuntimeError, sqlite3.Error):
-        if path is None or (template_path := template()).exists():
+        if path is None or (template_path := find_template()).exists():
             return
         template_path.parent.mkdir(parents=True, exist_ok=True)
         temporary = template_path.with_name(f"{template_path.name}.{os.getpid()}")

@@ -9,7 +9,7 @@ from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.models.calls import Call, Reply, RoleName
 from yarus.tasks.models.chat import ChatClient, open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
 
 PROMPTS_OF_ROLES: dict[RoleName, str] = {"generator": "generation", "judge": "faithfulness", "gate": "gate"}
@@ -29,7 +29,7 @@ def examine_model(name: RoleName) -> Iterator[Check]:
 
 async def _ask_model(name: RoleName) -> Check:
     settings = get_settings()
-    prompt = prompts(settings)[PROMPTS_OF_ROLES[name]]
+    prompt = read_prompts(settings)[PROMPTS_OF_ROLES[name]]
     words = texts("doctor_question", settings.text_language)
     example = {name: words[name] for name in ("question", "context", "answer")}
     call = Call(prompt, example)

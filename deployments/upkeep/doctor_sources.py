@@ -13,7 +13,7 @@ from yarus.db.errors import InputError
 from yarus.db.messages import Words, join_messages
 from yarus.db.privileged import find_privileged_role
 from yarus.db.source_rows import Corpus, has_annotations, label_columns
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.db.stores.fulltext import TEXT_SEARCH_CONFIGURATIONS
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import parse_grades
@@ -63,7 +63,7 @@ def examine_source(source: Source) -> Iterator[Check]:
         DatabaseUnavailable: it cannot be reached or refuses the connection.
     """
     name = Words("source {name}", name=source.name)
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         question, chunk = source.tables["question_answer"], source.tables["chunk"]
         annotated = has_annotations(connection, source)
         yield _check_rows(name, connection, source, annotated)

@@ -20,7 +20,7 @@ from yarus.tasks.comparison.gate_rules import read_gate_rules
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.result_files import remove
+from yarus.tasks.evaluation.result_files import remove_result
 from yarus.tasks.evaluation.result_paths import existing_path, result_path
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import delete_upload, list_uploads
@@ -209,7 +209,7 @@ def _remove_evaluation(engine: Engine, row: RowMapping) -> bool:
             stack.enter_context(journal.hold_evaluation_lock(engine, row["id"]))
         except InputError:
             return False
-        remove(evaluation_file(row))
+        remove_result(evaluation_file(row))
         _remove_work(row["id"])
         retention.delete_evaluation(engine, row["id"])
     return True

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from sqlalchemy import Connection
 
 from yarus.db.source_rows import Corpus, QuestionRow, outline_corpus, outline_questions, read_chunk_texts
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.dialogs import dialog_turns, sort_by_time
 from yarus.tasks.cases.labels import Grades, LabelCounts, page_by_chunk, relevance_grades, shown_pages
@@ -141,7 +141,7 @@ def read_readiness(source: Source, *, sut: str | None = None) -> list[TierReadin
         InputError: a table or column is missing, or a label cannot be read.
         DatabaseUnavailable: the source cannot be reached.
     """
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         return count_tiers(source.name, read_source_content(connection, source, sut=sut))
 
 

@@ -58,11 +58,11 @@ def parse_moment(option: str, value: str | None) -> "datetime | None":
     Raises:
         click.UsageError: it is not a time.
     """
-    from yarus.db.importers.column_parsers import BadValue, parse
+    from yarus.db.importers.column_parsers import BadValue, parse_value
     from yarus.db.messages import Words
 
     try:
-        moment: datetime | None = parse("created_at", value)
+        moment: datetime | None = parse_value("created_at", value)
     except BadValue as error:
         raise click.UsageError(Words("{option} {given!r}: {error}", option=option, given=value, error=error)) from None
     return moment

@@ -87,7 +87,7 @@ def list_(as_json: bool) -> None:
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
     """Accept EVALUATION as the new level. Its incident closes, and later evaluations are compared with it."""
-    from yarus.deployments.alarms.incidents import accept as accept_level
+    from yarus.deployments.alarms.incidents import accept_evaluation as accept_level
 
     result = accept_level(open_database(), evaluation)
     click.echo(format_json(result) if as_json else _words()["accepted"].format(**result))

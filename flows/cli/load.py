@@ -172,13 +172,13 @@ def load_source(
         SystemExit: 2, no row could be used.
     """
     from yarus.db.engine import reporting_unreachable
-    from yarus.db.loading.load_rows import fill
+    from yarus.db.loading.load_rows import load_rows
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import get_settings
 
     engine = database()
     with reporting_unreachable(engine):
-        report = fill(engine, name, rows, language=language or get_settings().text_language, origin=origin)
+        report = load_rows(engine, name, rows, language=language or get_settings().text_language, origin=origin)
     _print_report(report, as_json=as_json, command=command)
 
 
@@ -223,14 +223,14 @@ def _print_report(report: "LoadReport", *, as_json: bool, command: str | None) -
 def _print_unit(name: str) -> None:
     """Print which unit evaluations of the source will count, if its labels are of both kinds."""
     from yarus.db.source_rows import read_questions
-    from yarus.db.sources import snapshot
+    from yarus.db.sources import open_snapshot
     from yarus.flows.terminal.dataset import describe_label_unit
     from yarus.tasks.cases.labels import count_labels
     from yarus.tasks.config.connections import open_source
     from yarus.tasks.config.settings import get_settings
 
     origin = open_source(name)
-    with snapshot(origin) as connection:
+    with open_snapshot(origin) as connection:
         labels = count_labels(read_questions(connection, origin))
     if message := describe_label_unit(labels.unit, labels.labelled, labels.chunks, get_settings().language):
         click.secho(message, fg="yellow")

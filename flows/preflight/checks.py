@@ -34,7 +34,7 @@ from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.embedding.embedders import get_embedder_pair
 from yarus.tasks.models.endpoints import check_role, get_setting_prefix
 from yarus.tasks.models.prices import find_price
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.steps.recorded import RECORDED_SYSTEM
 from yarus.tasks.systems.retrievers.registry import get_retriever_kind
 from yarus.tasks.systems.retrievers.reranking import get_reranker_kind
@@ -179,7 +179,7 @@ def check_roles(required: set[RoleName], settings: Settings) -> None:
             model, _, _ = check_role(role, get_setting_prefix(name))
             find_price(model, settings)
     if required:
-        prompts(settings)
+        read_prompts(settings)
 
 
 def _check_system(chosen: Parameters) -> None:

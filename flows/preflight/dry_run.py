@@ -21,7 +21,7 @@ from yarus.tasks.evaluation.run import DRY_RUN_PREFIX, EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.models.calls import Call, RoleName
 from yarus.tasks.models.prices import CallEstimate, estimate_calls, find_unstored_calls
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.steps.answer_cases import load_end_to_end, load_ideal
 from yarus.tasks.steps.exam.examine import exam_questions
 from yarus.tasks.steps.judging.quality import ANSWER_CHANGES
@@ -124,7 +124,7 @@ def _count_exam(run: EvaluationRun, rows: list[Case]) -> dict[RoleName, Counter[
     settings = effective_settings(run)
     questions = [question for row in rows for question in exam_questions(row, run.config.language)]
     languages = {question.language for question in questions}
-    by_language = {language: prompts(settings.model_copy(update={"language": language})) for language in languages}
+    by_language = {language: read_prompts(settings.model_copy(update={"language": language})) for language in languages}
     calls_by_role: dict[RoleName, list[Call]] = {"judge": [], "gate": []}
     for question in questions:
         prompt = by_language[question.language][question.prompt]
@@ -140,7 +140,7 @@ def _count_exam(run: EvaluationRun, rows: list[Case]) -> dict[RoleName, Counter[
 def _count_judge_calls(run: EvaluationRun, rows: list[Case]) -> dict[str, int]:
     """Count the judge's calls by prompt; an answer is judged against a reference only if there is one."""
     referenced = sum(bool(row.get("reference")) for row in rows)
-    judge_prompts = prompts(effective_settings(run))
+    judge_prompts = read_prompts(effective_settings(run))
     calls = {
         name: referenced if "reference" in judge_prompts[name].shape.variables else len(rows)
         for name in run.config.judge["prompts"]
@@ -157,7 +157,7 @@ def _count_unstored_generations(run: EvaluationRun, rows: list[Case], repeats: i
     settings = effective_settings(run)
     if settings.generator.base_url is None:
         return 0
-    prompt = prompts(settings)["generation"]
+    prompt = read_prompts(settings)["generation"]
     texts = [{"question": row["question"], "context": row["context"] or ""} for row in rows]
     first = first_repeat_number(run.id, run.parameters)
     calls = [Call(prompt, text, first + repeat) for text in texts for repeat in range(repeats)]

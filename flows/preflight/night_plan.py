@@ -8,7 +8,7 @@ from sqlalchemy import Engine, exists, select
 
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.messages import Words
-from yarus.db.sources import refresh_source, snapshot
+from yarus.db.sources import open_snapshot, refresh_source
 from yarus.db.tables import evaluation, nightly_verdict
 from yarus.deployments.upkeep.readiness import TIER_ORDER, TierReadiness, count_tiers, read_source_content
 from yarus.tasks.cases.frozen_sets import read_frozen_questions
@@ -97,7 +97,7 @@ def describe_skipped(tier: SkippedTier) -> str:
 def _count_measurable(parameters: NightlyParameters) -> tuple[Mapping[str, TierReadiness], bool]:
     """Return what the tiers can measure, and whether there are questions and pages."""
     origin = open_source(parameters.source)
-    with snapshot(origin) as connection:
+    with open_snapshot(origin) as connection:
         origin = refresh_source(connection, origin)
         questions = read_frozen_questions(parameters.cases, origin.name) if parameters.cases else None
         content = read_source_content(connection, origin, questions=questions, nuggets=parameters.nuggets)

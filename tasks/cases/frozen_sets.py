@@ -11,7 +11,7 @@ from yarus.db.case_sets import CaseSet, SelectionRule
 from yarus.db.errors import InputError
 from yarus.db.messages import Words
 from yarus.db.source_rows import QuestionRow, read_questions
-from yarus.db.sources import snapshot
+from yarus.db.sources import open_snapshot
 from yarus.tasks.cases.dialogs import dialog_turns, sample_whole_dialogs, sort_by_time
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database, open_source
@@ -95,7 +95,7 @@ def freeze(
         InputError: no such source, no question selected, or the name has another content.
     """
     source_ = open_source(source_name)
-    with snapshot(source_) as connection:
+    with open_snapshot(source_) as connection:
         rows = read_questions(connection, source_)
     rows = [row for row in rows if _is_within(row["created_at"], since, until)]
     log = sort_by_time(rows)

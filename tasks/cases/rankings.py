@@ -16,7 +16,7 @@ HIT_RATE_DEPTHS, RECALL_DEPTHS, PRECISION_DEPTHS = (1, 5, 10), (1, 3, 5, 10), (1
 NDCG_DEPTHS, JUDGED_DEPTHS = (5, 10), (1, 5, 10)
 
 
-def score(cases: pa.Table, twins: Duplicates, k: int) -> pa.Table:
+def add_metrics(cases: pa.Table, twins: Duplicates, k: int) -> pa.Table:
     """Add the metrics of the rankings to the cases.
 
     Args:

@@ -117,7 +117,7 @@ class RunNight(NamedTuple):
     """The level of the system, independent of the cases: 0 in the first night of the run."""
 
 
-def bands(rows: Sequence[RowMapping]) -> dict[str, Band]:
+def compute_bands(rows: Sequence[RowMapping]) -> dict[str, Band]:
     """Return the band of each night, by id.
 
     Nights that are compared with one before them on common cases form runs; each run has its own chart. Other nights

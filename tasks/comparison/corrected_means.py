@@ -22,7 +22,7 @@ from yarus.metrics.table.corrected import CORRECTED_SUFFIX
 from yarus.tasks.cases.table import column_values, float_column
 from yarus.tasks.comparison.common_cases import CommonCases, match_cases
 from yarus.tasks.dataset.labelling.answers import JudgedAnswers, answers_from_row, judged_metrics
-from yarus.tasks.dataset.labelling.estimate import align_labels, lacking
+from yarus.tasks.dataset.labelling.estimate import align_labels, count_missing_labels
 from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs as labelled_results
 from yarus.tasks.dataset.labelling.relevance.estimate import load_result_labels
 from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels, pools_from_row
@@ -83,7 +83,7 @@ def _compare_filled(
 
 
 def _compare_sides(sides: Sequence[LabelledScores], better: Direction) -> StatisticComparison | MissingLabels:
-    if missing := sum(lacking(int((~np.isnan(side.labels)).sum())) for side in sides):
+    if missing := sum(count_missing_labels(int((~np.isnan(side.labels)).sum())) for side in sides):
         return MissingLabels(missing)
     return compare_corrected(*sides, better=better)
 

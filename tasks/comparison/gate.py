@@ -78,7 +78,7 @@ def gate(engine: Engine, evaluation_id: str, policy: GateRules, *, baseline: str
             state=row["state"],
             error=row["error"],
         )
-    rules = [rule for rule in policy.rules if applies(rule, row["tier"])]
+    rules = [rule for rule in policy.rules if applies_to_tier(rule, row["tier"])]
     if not rules:
         raise InputError(
             "{file}: no rule applies to {tier}, and a gate without a rule would pass anything",
@@ -108,7 +108,7 @@ def gate(engine: Engine, evaluation_id: str, policy: GateRules, *, baseline: str
     }
 
 
-def applies(rule: GateRule, tier: str) -> bool:
+def applies_to_tier(rule: GateRule, tier: str) -> bool:
     """Return whether a rule applies to a tier."""
     if rule.stratum is not None and tier != tier_of_stratum(rule.stratum):
         return False

@@ -15,7 +15,7 @@ from yarus.metrics.statistics.significance import holm
 from yarus.tasks.comparison.corrected_means import FEW_LABELS, MissingLabels, is_corrected
 from yarus.tasks.comparison.gate_rules import GateRule, Kind, find_measure
 from yarus.tasks.comparison.metric_values import ERROR_RATE
-from yarus.tasks.dataset.labelling.estimate import lacking
+from yarus.tasks.dataset.labelling.estimate import count_missing_labels
 from yarus.tasks.evaluation.config import EvaluationState
 from yarus.tasks.evaluation.number_format import replace_non_finite
 from yarus.tasks.evaluation.summary import GateVerdict
@@ -121,7 +121,9 @@ def judge_regressions(
 def judge_bound(rule: GateRule, figures: MeasuredValue) -> RuleResult:
     """Judge a floor or a ceiling by the interval of the value."""
     value, bound = figures["value"], rule.bound
-    if is_corrected(rule.metric) and (n_missing := lacking((figures.get("labels") or {"n_own": 0})["n_own"])):
+    if is_corrected(rule.metric) and (
+        n_missing := count_missing_labels((figures.get("labels") or {"n_own": 0})["n_own"])
+    ):
         return build_rule_result(rule, "inconclusive", {**figures, "reason": FEW_LABELS}, needs=n_missing)
     if value is None or bound is None:
         return build_rule_result(rule, "inconclusive", figures)

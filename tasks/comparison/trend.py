@@ -14,7 +14,7 @@ from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.ewma import MAX_HISTORY, SMOOTHING
 from yarus.metrics.table import get_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, tier_of_stratum
-from yarus.tasks.comparison.bands import NO_BAND, AcceptedLevel, NoiseFloor, Trend, TrendNight, bands
+from yarus.tasks.comparison.bands import NO_BAND, AcceptedLevel, NoiseFloor, Trend, TrendNight, compute_bands
 from yarus.tasks.comparison.corrected_means import is_corrected
 from yarus.tasks.comparison.noise_floor import estimate_noise_floors
 from yarus.tasks.config.tiers import TIERS
@@ -210,7 +210,7 @@ def _describe_nights(rows: Sequence[RowMapping], band_rows: Sequence[RowMapping]
     rows_by_key: dict[str, list[RowMapping]] = {}
     for row in band_rows:
         rows_by_key.setdefault(row["comparability_key"], []).append(row)
-    bands_by_id = {name: band for key_rows in rows_by_key.values() for name, band in bands(key_rows).items()}
+    bands_by_id = {name: band for key_rows in rows_by_key.values() for name, band in compute_bands(key_rows).items()}
     previous_keys = [None, *(row["comparability_key"] for row in rows)]
     return [
         {

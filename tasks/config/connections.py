@@ -68,11 +68,11 @@ def should_retry_read(task: "Task[..., Any]", task_run: "TaskRun", state: "State
 def _load_sample() -> None:
     """Load the bundled sample, or a newer one after an upgrade of Yarus."""
     from yarus.db.importers import sample
-    from yarus.db.loading.load_rows import fill  # late: commands that only read evaluations need no Arrow or NumPy
+    from yarus.db.loading.load_rows import load_rows  # late: commands that only read evaluations need no Arrow or NumPy
 
     engine = database()
     origin = f"bundled sample {sample.sample_hash()}"
     with reporting_unreachable(engine), engine.connect() as connection:
         loaded_origin = connection.scalar(select(tables.source.c.origin).where(tables.source.c.name == SAMPLE))
     if loaded_origin != origin:
-        fill(engine, SAMPLE, sample.read_sample(), language="ru", origin=origin)
+        load_rows(engine, SAMPLE, sample.read_sample(), language="ru", origin=origin)

@@ -8,11 +8,11 @@ from typing import Any, cast
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
-from yarus.db.sources import snapshot
+from yarus.db.sources import open_snapshot
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import BAD, GOOD, parse_grades
 from yarus.tasks.cases.outcomes import reference_answer
-from yarus.tasks.cases.privacy.masking import find, load_own_key, make_pseudonym, mask
+from yarus.tasks.cases.privacy.masking import detect_pii, load_own_key, make_pseudonym, mask
 from yarus.tasks.cases.privacy.pseudonyms import should_mask
 from yarus.tasks.cases.text import normalise_question, word_stems
 from yarus.tasks.config.connections import database, open_source
@@ -20,7 +20,7 @@ from yarus.tasks.config.settings import get_settings
 from yarus.tasks.dataset.dataset_schema import DefectFinding, DefectLocation, DuplicateFinding, LabelAudit
 from yarus.tasks.dataset.duplicates import duplicate_representatives, find_near_duplicates
 from yarus.tasks.evaluation import result_files
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 
 Rankings = Mapping[str, Mapping[str, tuple[list[str], list[str]]]]
 """Evaluation -> question -> (relevant, retrieved), for questions that have both."""
@@ -150,12 +150,12 @@ def find_off_topic_questions(
 
 def find_personal_data(questions: Sequence[QuestionRow], corpus: Corpus) -> list[DefectLocation]:
     """Return phones, e-mails, names and document numbers of questions and answers that the corpus does not contain."""
-    public_texts = {_strip_spaces(match.text) for text in corpus.texts for match in find(text)}
+    public_texts = {_strip_spaces(match.text) for text in corpus.texts for match in detect_pii(text)}
     return [
         _locate(row, column=column, kind=match.kind, text=match.text)
         for row in questions
         for column in ("question", "answer")
-        for match in find(row[column] or "")
+        for match in detect_pii(row[column] or "")
         if _strip_spaces(match.text) not in public_texts
     ]
 
@@ -217,10 +217,10 @@ def audit_labels(source_name: str, evaluations: Sequence[str] = (), *, examples:
     """
     data_source = open_source(source_name)
     rankings = {name: _load_rankings(name, data_source.name) for name in evaluations}
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = read_questions(connection, data_source, all_rows=True)
         corpus = read_corpus(connection, data_source, vectors=False)
-    in_use = prompts(get_settings().model_copy(update={"language": data_source.language}))
+    in_use = read_prompts(get_settings().model_copy(update={"language": data_source.language}))
     defects = find_defects(questions, corpus, rankings, {name: prompt.template for name, prompt in in_use.items()})
     pseudonym_key = load_own_key() if should_mask(data_source.name, unset=True) else None
     findings = {kind: _finding(defects[kind], examples, pseudonym_key, data_source.language) for kind in KINDS}

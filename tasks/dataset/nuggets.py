@@ -17,16 +17,16 @@ from yarus.db.loading.load_rows import ImportedRows, load_rows_in_transaction, l
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.tasks.cases.labels import page_by_chunk
-from yarus.tasks.cases.outcomes import answerable, ideal_context, reference_answer
+from yarus.tasks.cases.outcomes import has_known_answer, ideal_context, reference_answer
 from yarus.tasks.cases.text import claim_key, join_within_limit, split_context, text_offsets
 from yarus.tasks.config.connections import database, open_source
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.dataset.dataset_schema import NuggetGeneration
 from yarus.tasks.models.calls import Call, Model, sum_costs
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.models.prompts import Prompt, read_prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Verdict, ask_for_verdict, build_parse_error, parse_list
 
 MAX_NUGGETS = 20
@@ -122,7 +122,7 @@ async def generate_nuggets(source_name: str, *, limit: int | None = None, remake
     data_source = open_source(source_name)
     if data_source.kind == "production":
         raise InputError("nothing is written into a production database; copy it: yarus load postgres URL --into NAME")
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = read_questions(connection, data_source, all_rows=True)
         corpus = read_corpus(connection, data_source, vectors=False)
     usable = [row for row in questions if _is_usable(row)]
@@ -134,7 +134,7 @@ async def generate_nuggets(source_name: str, *, limit: int | None = None, remake
         )
     selected = [row for row in usable if row.get("nuggets") is None or (remake and not _is_edited(row))][:limit]
     configuration = get_settings().model_copy(update={"language": data_source.language})
-    prompt, pages = prompts(configuration)["nuggets"], page_by_chunk(corpus)
+    prompt, pages = read_prompts(configuration)["nuggets"], page_by_chunk(corpus)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     payer = "nuggets-" + hashlib.sha256(data_source.name.encode()).hexdigest()[:12]
     replies: list[NuggetReply] = []
@@ -208,7 +208,7 @@ def _is_usable(row: QuestionRow) -> bool:
     rejected = (row.get("review") or {}).get("rejected", False)
     return (
         bool((row["question"] or "").strip() and reference_answer(row))
-        and answerable(row) is not False
+        and has_known_answer(row) is not False
         and not rejected
     )
 

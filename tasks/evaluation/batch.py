@@ -21,7 +21,7 @@ from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.evaluation.result_files import read_parquet, write_batches
 from yarus.tasks.evaluation.run import EvaluationRun
-from yarus.tasks.evaluation.work_folder import read_cases, upload
+from yarus.tasks.evaluation.work_folder import read_cases, upload_files
 from yarus.tasks.models.progress import count_step
 
 P = TypeVar("P", bound=Parameters)
@@ -71,7 +71,7 @@ def save_batch(run: EvaluationRun, batch: int, cases: pa.Table) -> None:
         column_spec(name)
     file = batch_file(run, batch)
     write_batches([cases], file)
-    upload(run.id, [file])
+    upload_files(run.id, [file])
     journal.record_batch(database(), run.id, batch)
 
 

@@ -27,7 +27,7 @@ from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.dask import run_on_dask
 from yarus.tasks.evaluation.result_files import read_parquet
 from yarus.tasks.evaluation.run import EvaluationRun
-from yarus.tasks.evaluation.work_folder import batch_sizes, download, upload
+from yarus.tasks.evaluation.work_folder import batch_sizes, download_files, upload_files
 from yarus.tasks.models.progress import (
     BatchProgress,
     Progress,
@@ -220,5 +220,5 @@ async def run_in_batches(run: EvaluationRun[P], steps: Sequence[Step[P]]) -> Non
 
 def _exchange(run: EvaluationRun) -> None:
     """Upload what the batches are computed from, and download the batches that others have finished."""
-    upload(run.id, (file for file in run.work.iterdir() if not file.name.startswith(".")))
-    download(run.id, run.work, batches=True)
+    upload_files(run.id, (file for file in run.work.iterdir() if not file.name.startswith(".")))
+    download_files(run.id, run.work, batches=True)

@@ -24,7 +24,7 @@ from yarus.tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
 from yarus.tasks.evaluation.identity import require_same_settings
 from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.run import EvaluationRun
-from yarus.tasks.evaluation.work_folder import download
+from yarus.tasks.evaluation.work_folder import download_files
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner
@@ -136,7 +136,7 @@ def _prepare(run: EvaluationRun) -> None:
         ) from None
     require_same_settings(row)
     if not (run.work / "cases.parquet").exists():
-        download(run.id, run.work, batches=False)
+        download_files(run.id, run.work, batches=False)
     if not (run.work / "cases.parquet").exists():
         raise InputError(
             "a Dask worker does not see {work}: set YARUS_WORK_DIR, here and for the workers, to a folder or a URL "

@@ -29,7 +29,7 @@ from yarus.tasks.evaluation.judge_standing import list_judges
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.endpoints import build_completions_url, get_setting_prefix
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.server_profile import ServerProfile
 from yarus.tasks.models.stand_ins import GENERATOR_NAME, JUDGE_NAME
 
@@ -83,7 +83,7 @@ def prompt_identity(parameters: Parameters, language: str) -> str | None:
     settings = settings_with_models(parameters).model_copy(update={"language": language})
     if settings.generator.base_url is None or (path := settings.generator.prompt) is None:
         return None
-    return f"{path.name}|{prompts(settings)['generation'].digest}"
+    return f"{path.name}|{read_prompts(settings)['generation'].digest}"
 
 
 def reranker_name(parameters: RetrievalParameters) -> str | None:
@@ -107,7 +107,7 @@ def judge_identity(
     """Return what determines a judge's verdicts: the requested model, its parameters, and the prompts' wording."""
     settings = settings_with_models(parameters).model_copy(update={"language": language})
     role = settings.get_role(name)
-    texts = prompts(settings)
+    texts = read_prompts(settings)
     wording = {metric: texts[metric].digest for metric in metrics}
     if role.base_url is None:
         return {"model": JUDGE_NAME, "prompts": wording}

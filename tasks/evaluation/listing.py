@@ -62,9 +62,9 @@ def fail_orphaned(engine: Engine) -> None:
     """Mark evaluations whose process died as failed, and remove files that they left without metrics."""
 
     def remove_file(tier: str, evaluation_id: str, started_at: datetime) -> None:
-        from yarus.tasks.evaluation.result_files import remove  # Arrow, which no list of evaluations needs
+        from yarus.tasks.evaluation.result_files import remove_result  # Arrow, which no list of evaluations needs
 
-        remove(result_path(get_settings().results_root, tier, evaluation_id, started_at))
+        remove_result(result_path(get_settings().results_root, tier, evaluation_id, started_at))
 
     for orphan_id in journal.fail_orphaned(engine, remove_file):
         log.warning("evaluation %s had died; it can be resumed", orphan_id)

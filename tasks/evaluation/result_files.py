@@ -135,7 +135,7 @@ def publish_file(path: Path, target: str) -> str:
     return str(final)
 
 
-def remove(target: str) -> None:
+def remove_result(target: str) -> None:
     """Remove a result file, and leftovers of a killed process, if they exist."""
     filesystem, name = open_filesystem(target)
     if isinstance(filesystem, LocalFileSystem):

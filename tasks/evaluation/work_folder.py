@@ -205,7 +205,7 @@ def save_loaded(
 BATCH_PATTERN = "batch-*.parquet"
 
 
-def upload(evaluation_id: str, files: Iterable[Path]) -> None:
+def upload_files(evaluation_id: str, files: Iterable[Path]) -> None:
     """Upload finished files of the working folder, replacing what an interrupted upload may have left."""
     if folder := _on_store(evaluation_id):
         filesystem, name = folder
@@ -213,7 +213,7 @@ def upload(evaluation_id: str, files: Iterable[Path]) -> None:
             filesystem.put_file(str(file), f"{name}/{file.name}")
 
 
-def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
+def download_files(evaluation_id: str, folder: Path, *, batches: bool) -> None:
     """Download the files that the store has and the working folder lacks, each completely or not at all.
 
     Args:

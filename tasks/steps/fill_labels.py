@@ -16,7 +16,7 @@ from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_duplicates, read_texts
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.progress import gather_cases
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, describe_failure, get_value
 from yarus.tasks.steps.judging.judge import add_verdicts
 from yarus.tasks.steps.open_models import open_model
@@ -34,7 +34,7 @@ async def fill(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     texts = await asyncio.to_thread(read_texts, run)
     cases, pools = await asyncio.to_thread(_build_pools, run, cases, texts)
     configuration = effective_settings(run)
-    prompt = prompts(configuration)["relevance"]
+    prompt = read_prompts(configuration)["relevance"]
     async with open_model(run, "judge", configuration) as model:
 
         async def grade_pool(question: str, pool: Pool) -> dict[str, Score]:

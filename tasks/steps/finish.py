@@ -43,12 +43,12 @@ from yarus.tasks.evaluation.identity import (
     metric_options,
 )
 from yarus.tasks.evaluation.judge_standing import exam_outcomes, judge_standings, metric_standing, read_newest_exams
-from yarus.tasks.evaluation.result_files import publish_file, read_parquet, remove, write_batches
+from yarus.tasks.evaluation.result_files import publish_file, read_parquet, remove_result, write_batches
 from yarus.tasks.evaluation.result_paths import result_path
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.set_metrics import SetValue
 from yarus.tasks.evaluation.summary import EvaluationSummary, read_summary
-from yarus.tasks.evaluation.work_folder import delete_upload, download, read_stored_corpus
+from yarus.tasks.evaluation.work_folder import delete_upload, download_files, read_stored_corpus
 from yarus.tasks.steps.question_mix import question_mix
 
 log = logging.getLogger("yarus")
@@ -75,7 +75,7 @@ async def finish(run: EvaluationRun, measure: Measure = _measure_nothing) -> Eva
 
 def _finish(run: EvaluationRun, measure: Measure) -> EvaluationSummary:
     engine = database()
-    download(run.id, run.work, batches=True)  # batches that workers elsewhere have finished
+    download_files(run.id, run.work, batches=True)  # batches that workers elsewhere have finished
     file = run.work / f"{run.id}.parquet"
     write_batches(read_batches(run), file, evaluation_id=run.id)
     cases = read_parquet(file, without=(*LONG_TEXT_COLUMNS, *_unneeded_columns(run.tier)))
@@ -126,7 +126,7 @@ def _finish(run: EvaluationRun, measure: Measure) -> EvaluationSummary:
         shutil.rmtree(run.work, ignore_errors=True)
         delete_upload(run.id)
     elif journal.find_evaluation(engine, run.id)["state"] not in journal.FINISHED_STATES:
-        remove(path)  # stopped: a file without metrics is incomplete
+        remove_result(path)  # stopped: a file without metrics is incomplete
     return read_summary(engine, run.id)
 
 

@@ -23,7 +23,7 @@ from yarus.tasks.evaluation.work_folder import read_stored_corpus
 from yarus.tasks.models.calls import Call, Reply, RoleName
 from yarus.tasks.models.prices import compute_cost_usd
 from yarus.tasks.models.progress import count_step
-from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.models.prompts import Prompt, read_prompts
 from yarus.tasks.steps.open_models import open_model, open_system
 from yarus.tasks.steps.recorded import has_stored_answers, reuse_answers
 from yarus.tasks.steps.search import TIMED_QUESTIONS, rank_results
@@ -33,7 +33,7 @@ from yarus.tasks.systems.sut import System, SystemAnswer
 async def generate_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     """Add `answer` and its costs; a failed generator makes a `sut_error`, a declined answer a `sut_refusal`."""
     configuration = effective_settings(run)
-    prompt = prompts(configuration)["generation"]
+    prompt = read_prompts(configuration)["generation"]
     parameters = run.parameters
     repeats, logprobs = (parameters.repeats, parameters.logprobs) if isinstance(parameters, Tier2) else (1, False)
     numbers = [number for number, status in enumerate(column_values(cases, "status")) if status == "ok"]

@@ -39,7 +39,7 @@ from yarus.tasks.evaluation.repeats import resolve_repeated_parameters
 from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.result_files import make_folder
 from yarus.tasks.evaluation.run import EvaluationRun
-from yarus.tasks.evaluation.work_folder import download
+from yarus.tasks.evaluation.work_folder import download_files
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
@@ -85,7 +85,7 @@ async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationR
         state, error = "cancelled", f"stopped; {advice}"  # default for ends that are not an Exception: Ctrl-C, SIGTERM
         try:
             make_folder(run.work)
-            await asyncio.to_thread(download, run.id, run.work, batches=True)
+            await asyncio.to_thread(download_files, run.id, run.work, batches=True)
             _stop_on_sigterm()
             with pseudonyms.mask_errors(run.parameters.source), reporting_unreachable(engine):
                 yield run

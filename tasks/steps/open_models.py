@@ -7,7 +7,7 @@ from yarus.tasks.config.settings import Settings
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import Model, RoleName
 from yarus.tasks.models.chat import ChatPool, open_chat
-from yarus.tasks.systems.sut import System, system
+from yarus.tasks.systems.sut import System, create_system
 from yarus.tasks.systems.user_code import UserFunctions
 
 
@@ -18,4 +18,6 @@ def open_model(run: EvaluationRun, role: RoleName, configuration: Settings) -> A
 
 def open_system(run: EvaluationRun, name: str, configuration: Settings) -> System:
     """Open the system under test, once for all batches: callables may not be thread-safe, services keep connections."""
-    return run.resources.open_once("system", lambda: system(name, configuration, run.resources.get(UserFunctions)))
+    return run.resources.open_once(
+        "system", lambda: create_system(name, configuration, run.resources.get(UserFunctions))
+    )

@@ -17,7 +17,7 @@ from yarus.tasks.cases.outcomes import set_failures
 from yarus.tasks.cases.own_documents import add_own_documents
 from yarus.tasks.cases.perturbations import perturb_question, perturbation_signature
 from yarus.tasks.cases.privacy.masking import load_own_key, mask
-from yarus.tasks.cases.rankings import make_unlabelled_measurable, relabel_cases, relevance_by_judge, score
+from yarus.tasks.cases.rankings import add_metrics, make_unlabelled_measurable, relabel_cases, relevance_by_judge
 from yarus.tasks.cases.sampling import duplicates_stratum, group_duplicate_questions, question_topics
 from yarus.tasks.cases.table import column_values, iterate_rows, make_cases, set_columns
 from yarus.tasks.cases.vocabulary import Note
@@ -279,9 +279,11 @@ def _paraphrase_prompt(language: str) -> Prompt:
 def score_rankings(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     """Add the metrics of rankings; NULL in all of them without a label, or if the retriever failed."""
     if "pooled" not in cases.column_names:
-        return score(cases, read_duplicates(run), run.config.k)
+        return add_metrics(cases, read_duplicates(run), run.config.k)
     judged_rankings = [None if pool is None else relevance_by_judge(pool) for pool in column_values(cases, "pooled")]
-    scored = score(relabel_cases(cases, judged_rankings), NO_DUPLICATES, run.config.k)  # pools have no duplicates left
+    scored = add_metrics(
+        relabel_cases(cases, judged_rankings), NO_DUPLICATES, run.config.k
+    )  # pools have no duplicates left
     for name in scored.column_names[len(cases.column_names) :]:
         cases = cases.append_column(scored.field(name), scored[name])
     return cases

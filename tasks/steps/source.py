@@ -10,7 +10,7 @@ from yarus.db import journal
 from yarus.db.errors import InputError, empty_source_error
 from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
-from yarus.db.sources import Source, refresh_source, snapshot
+from yarus.db.sources import Source, open_snapshot, refresh_source
 from yarus.tasks.cases.dialogs import DialogTurn, group_by_dialog, sample_whole_dialogs, with_earlier_turns
 from yarus.tasks.cases.frozen_sets import read_frozen_questions
 from yarus.tasks.cases.perturbations import perturbation_signature
@@ -104,7 +104,7 @@ def read_source(
         corpus = corpus if vectors else replace(corpus, vectors=None)
     else:
         source = open_source(name)
-        with snapshot(source) as connection:
+        with open_snapshot(source) as connection:
             source = refresh_source(connection, source)
             rows = read_frozen_questions(cases, source.name) if cases else read_questions(connection, source)
             corpus = read_corpus(connection, source, vectors=vectors)

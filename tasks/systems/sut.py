@@ -104,10 +104,10 @@ def check_system(name: str, settings: Settings) -> None:
         InputError: as `system`.
     """
     if not is_function_path(name):
-        system(name, settings, UserFunctions())
+        create_system(name, settings, UserFunctions())
 
 
-def system(name: str, settings: Settings, codes: UserFunctions) -> System:
+def create_system(name: str, settings: Settings, codes: UserFunctions) -> System:
     """Return the system of that name.
 
     Args:

@@ -14,9 +14,9 @@ from tests.support.database.dumps import run_statements
 from yarus.db.engine import read_only_engine
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.importers.postgres import open_source_snapshot
-from yarus.db.loading.load_rows import fill
+from yarus.db.loading.load_rows import load_rows
 from yarus.db.source_rows import read_corpus, read_questions
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.db.tables import source_tables
 
 Production = Callable[..., str]
@@ -98,11 +98,11 @@ def read_everything(url: str, engine: Engine, name: str) -> None:
     source_engine = read_only_engine.__wrapped__(url, timeout_s=20)
     source = Source("production", "production", "ru", source_engine, source_tables(None))
     try:
-        with snapshot(source) as connection:
+        with open_snapshot(source) as connection:
             read_questions(connection, source)
             read_corpus(connection, source, vectors=False)
         with open_source_snapshot(source) as rows:
-            fill(engine, name, rows, language="ru", origin="test")
+            load_rows(engine, name, rows, language="ru", origin="test")
     finally:
         source_engine.dispose()
 
@@ -216,10 +216,10 @@ def test_view_with_side_effects_only_fails(engine: Engine, production: Productio
               f"$$ BEGIN {statement}; RETURN ''; END $$")  # fmt: skip
         source_engine = read_only_engine.__wrapped__(url.replace("yarus@", "harmless@"), timeout_s=1)
         source = Source("production", "production", "ru", source_engine, source_tables(None))
-        with pytest.raises((InputError, DatabaseUnavailable), match=message), snapshot(source) as connection:
+        with pytest.raises((InputError, DatabaseUnavailable), match=message), open_snapshot(source) as connection:
             read_corpus(connection, source, vectors=False)
         with pytest.raises((InputError, DatabaseUnavailable), match=message), open_source_snapshot(source) as rows:
-            fill(engine, "effects", rows, language="ru", origin="test")
+            load_rows(engine, "effects", rows, language="ru", origin="test")
         source_engine.dispose()
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         effects = connection.execute("SELECT count(*), (SELECT is_called FROM counter) FROM seen").fetchone()

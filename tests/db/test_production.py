@@ -15,7 +15,7 @@ from tests.support.database.production import PRODUCTION_SCHEMA
 from tests.support.evaluations import evaluate, set_variables
 from yarus.db.embedded import server as embedded
 from yarus.db.engine import read_only_engine
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.db.tables import source_tables
 from yarus.tasks.config.connections import open_source
 from yarus.tasks.models.embedding.embedders import get_embedder
@@ -124,7 +124,7 @@ def test_evaluation_of_production_writes_nothing(owner: Owner, monkeypatch: pyte
 def test_transactions_are_read_only_for_every_role(owner: Owner) -> None:
     for url in (owner.reader, owner.engine.url.render_as_string(hide_password=False)):
         engine = read_only_engine(url, timeout_s=5)
-        with snapshot(Source("production", "production", "ru", engine, source_tables(None))) as connection:
+        with open_snapshot(Source("production", "production", "ru", engine, source_tables(None))) as connection:
             options = [connection.scalar(text(f"SHOW {name}")) for name in ("default_transaction_read_only",
                      "transaction_read_only", "transaction_isolation")]  # fmt: skip
             assert options == ["on", "on", "repeatable read"]

@@ -12,7 +12,7 @@ from tests.support.database.dumps import run_statements
 from yarus.db.engine import read_only_engine
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.source_rows import Corpus, read_corpus, read_questions
-from yarus.db.sources import Source, find_loaded_source, snapshot
+from yarus.db.sources import Source, find_loaded_source, open_snapshot
 from yarus.db.tables import source_tables
 from yarus.tasks.cases.outcomes import reference_answer
 
@@ -24,12 +24,12 @@ def open_production(url: str, **mapping: Any) -> Source:
 
 
 def read_all_questions(source: Source) -> list[dict[str, Any]]:
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         return read_questions(connection, source)
 
 
 def read_whole_corpus(source: Source, *, vectors: bool = False) -> Corpus:
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         return read_corpus(connection, source, vectors=vectors)
 
 
@@ -238,17 +238,17 @@ def test_foreign_table_named_annotation_is_ignored(production: Production) -> No
 
 def test_snapshot_forbids_writes_and_long_statements(plain_url: str) -> None:
     source = open_production(plain_url)
-    with pytest.raises(InputError, match="read-only transaction"), snapshot(source) as connection:
+    with pytest.raises(InputError, match="read-only transaction"), open_snapshot(source) as connection:
         connection.execute(text("DELETE FROM chunk"))
     slow = Source("production", "production", "ru", read_only_engine(plain_url, timeout_s=0.05), source.tables)
-    with pytest.raises(DatabaseUnavailable, match="statement timeout"), snapshot(slow) as connection:
+    with pytest.raises(DatabaseUnavailable, match="statement timeout"), open_snapshot(slow) as connection:
         connection.execute(text("SELECT pg_sleep(5)"))
 
 
 def test_snapshot_hides_concurrent_writes(production: Production) -> None:
     url = production("moving")
     source, writer = open_production(url), create_engine(url)
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         before = read_questions(connection, source)
         with writer.begin() as concurrent:
             concurrent.execute(text("DELETE FROM chunk"))

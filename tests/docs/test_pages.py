@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.support.texts.docs_pages import PAGES, ROOT, find_inline_commands, read_blocks, split_command
 from yarus.__main__ import cli
 from yarus.db.source_rows import read_corpus, read_questions
-from yarus.db.sources import snapshot
+from yarus.db.sources import open_snapshot
 from yarus.db.views import VIEWS
 from yarus.tasks.comparison.gate_rules import read_gate_rules
 from yarus.tasks.config.connections import open_source
@@ -114,7 +114,7 @@ def test_reader_role_reads_and_cannot_write(
     reader = create_engine(url).url.set(username="yarus_reader", password="change-me")
     monkeypatch.setenv("YARUS_SOURCE_URL", reader.render_as_string(hide_password=False))
     origin = open_source("production")
-    with snapshot(origin) as connection:
+    with open_snapshot(origin) as connection:
         assert len(read_questions(connection, origin)) == 4
         assert len(read_corpus(connection, origin, vectors=True).ids) == 3
     outside = create_engine(reader)

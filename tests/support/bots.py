@@ -6,7 +6,7 @@ from collections.abc import Callable
 import psutil
 
 from yarus.tasks.config.settings import get_settings
-from yarus.tasks.systems.sut import SystemAnswer, system
+from yarus.tasks.systems.sut import SystemAnswer, create_system
 from yarus.tasks.systems.user_code import UserFunctions
 
 USER_CODES = UserFunctions()
@@ -18,7 +18,7 @@ WriteBot = Callable[..., str]
 
 def ask_bot(name: str, n: int) -> list[SystemAnswer]:
     """Return a bot's answers to n questions: q0, q1 and so on."""
-    return asyncio.run(system(name, get_settings(), USER_CODES).answers([f"q{number}" for number in range(n)]))
+    return asyncio.run(create_system(name, get_settings(), USER_CODES).answers([f"q{number}" for number in range(n)]))
 
 
 def is_running(pid: int) -> bool:

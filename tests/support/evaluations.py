@@ -21,9 +21,9 @@ from sqlalchemy import Engine
 
 from tests.support.llm_server import make_completion, make_score_completion
 from yarus.db.importers import table
-from yarus.db.loading.load_rows import fill
+from yarus.db.loading.load_rows import load_rows
 from yarus.db.source_rows import read_questions
-from yarus.db.sources import find_loaded_source, snapshot
+from yarus.db.sources import find_loaded_source, open_snapshot
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.tiers import TIERS
@@ -117,7 +117,7 @@ def load(folder: Path, name: str, questions: Iterable[Document], chunks: Iterabl
     for kind, rows in data:
         file = folder / f"{name}.{kind}.jsonl"
         file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-        report = fill(
+        report = load_rows(
             database(), name, table.read_table(file, kind), language=get_settings().language, origin=file.name
         )
         assert report.problems == []
@@ -154,5 +154,5 @@ def question(i: int, **more: Any) -> Document:
 def read_questions_by_id(engine: Engine, name: str, *, all_rows: bool = True) -> dict[str, Document]:
     """Return the questions of a source with their labels, by id."""
     origin = find_loaded_source(engine, name)
-    with snapshot(origin) as connection:
+    with open_snapshot(origin) as connection:
         return {row["question_id"]: row for row in read_questions(connection, origin, all_rows=all_rows)}

@@ -10,16 +10,16 @@ from yarus.tasks.config.services import Price
 from yarus.tasks.config.settings import ModelRole, Settings, SystemService, get_settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.rate_limits import RetryPolicy
 from yarus.tasks.models.verdicts import ask_for_score
-from yarus.tasks.systems.sut import System, system
+from yarus.tasks.systems.sut import System, create_system
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
 QUICK_RETRIES = RetryPolicy(
     attempts=3, first_s=0.01, longest_s=0.05, outage_s=5.0, unreached_s=0.4, wrong_s=0.4, busy_s=0.5, probe_s=0.02
 )  # fmt: skip
-PROMPTS = prompts(Settings(_env_file=None))
+PROMPTS = read_prompts(Settings(_env_file=None))
 
 
 def make_settings(**values: object) -> Settings:
@@ -38,7 +38,7 @@ def make_call(number: int = 0, name: str = "faithfulness") -> Call:
 
 def open_system(name: str, **service: object) -> System:
     """Return the system under test of that name, with these settings of its service."""
-    return system(name, make_settings(sut_service=SystemService.model_validate(service)), USER_CODES)
+    return create_system(name, make_settings(sut_service=SystemService.model_validate(service)), USER_CODES)
 
 
 async def ask_for_verdict(url: str, **role: object):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.staging import IncomingRow
 
 LABELS = ("ground_truth_answer", "relevant_chunk_ids", "relevant_urls", "ground_truth_show", "answerable", "nuggets")
@@ -35,7 +35,7 @@ def store_source(
             all_labels = dict.fromkeys(LABELS) | labels
             rows.annotations.append(IncomingRow(f"question {number}", {"question_id": row["id"], **all_labels}))
     rows.chunks = [IncomingRow(f"chunk {values['id']}", {"confluence_url": None, **values}) for values in chunks]
-    report = fill(engine, name, rows, language="ru", origin="test")
+    report = load_rows(engine, name, rows, language="ru", origin="test")
     assert report.problems == []
     return name
 

@@ -19,7 +19,7 @@ from yarus.db.messages import Words
 from yarus.db.removal import retention
 from yarus.db.removal.wipe import unerasable_copies, wipe_tables
 from yarus.db.source_rows import read_questions
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.db.stores.labels import label
 from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
 from yarus.deployments.upkeep.erasure import erase_files
@@ -119,7 +119,7 @@ def find_user_data(engine: Engine, user: str, name: str) -> UserData:
             evaluation=running[0],
             name=name,
         )
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         logged = read_questions(connection, source, all_rows=True)
     own_rows = [row for row in logged if row["user_id"] is not None and str(row["user_id"]) == user]
     frozen = retention.read_frozen_questions_of_user(engine, name, user)

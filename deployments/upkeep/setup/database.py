@@ -11,7 +11,7 @@ from yarus.db.importers.postgres import validate_url
 from yarus.db.importers.recognise import N_SAMPLE_ROWS, REQUIRED_COLUMNS, DetectedColumns, RowKind, detect_columns
 from yarus.db.loading.recorded import Record
 from yarus.db.source_rows import CHUNK_COLUMNS, QUESTION_COLUMNS
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.tasks.config.settings import get_settings
 
 TABLE_NAMES: dict[RowKind, str] = {"questions": "question_answer", "chunks": "chunk"}
@@ -55,7 +55,7 @@ def inspect_database(url: str) -> list[FoundTable]:
     engine = read_only_engine(validate_url(url), timeout_s=get_settings().source_timeout_s)
     proposals: dict[str, DetectedColumns] = {}
     last_error: InputError | None = None
-    with snapshot(Source("production", "production", get_settings().text_language, engine, {})) as connection:
+    with open_snapshot(Source("production", "production", get_settings().text_language, engine, {})) as connection:
         for name, table in _read_tables(connection):
             names = [column.name for column in table.columns]
             if detect_columns(names, []).kind is None:
@@ -92,7 +92,7 @@ def _read_tables(connection: Connection) -> Iterator[tuple[str, Table]]:
 
 
 def _sample_rows(source: Source, table: Table) -> Sequence[Record]:
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))
         return [dict(row) for row in connection.execute(select(table).limit(N_SAMPLE_ROWS)).mappings()]
 

@@ -39,7 +39,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def find(text: str) -> list[Finding]:
+def detect_pii(text: str) -> list[Finding]:
     """Return the personal data in a text, in order and without overlaps; kinds with a form take precedence.
 
     URLs are skipped, because numbers in them identify pages; e-mails in or next to them are not.
@@ -64,7 +64,7 @@ def mask(text: str, key: bytes, language: str = "ru") -> str:
         language: language of the pseudonyms' words.
     """
     parts, last = [], 0
-    for finding in find(text):
+    for finding in detect_pii(text):
         parts += [text[last : finding.start], make_pseudonym(finding.kind, finding.text, key, language)]
         last = finding.end
     return "".join((*parts, text[last:]))
@@ -80,7 +80,7 @@ def restore_originals(text: str, originals: Iterable[str], key: bytes) -> str:
     """
     if "[" not in text:
         return text
-    findings = {finding for original in originals for finding in find(original)}
+    findings = {finding for original in originals for finding in detect_pii(original)}
     data_by_pseudonym = {
         make_pseudonym(finding.kind, finding.text, key, language): finding.text
         for finding in findings

@@ -90,16 +90,16 @@ def truncate_text(text: str, limit: int) -> str:
     """Return the beginning of a text, at most that many characters, without cutting personal data in two."""
     if len(text) <= limit:
         return text
-    from yarus.tasks.cases.privacy.masking import find
+    from yarus.tasks.cases.privacy.masking import detect_pii
 
-    return text[: min([limit, *(finding.start for finding in find(text) if finding.start < limit < finding.end)])]
+    return text[: min([limit, *(finding.start for finding in detect_pii(text) if finding.start < limit < finding.end)])]
 
 
 def remove_personal_data(text: str) -> str:
     """Remove personal data from a text."""
-    from yarus.tasks.cases.privacy.masking import find
+    from yarus.tasks.cases.privacy.masking import detect_pii
 
-    for finding in reversed(find(text)):
+    for finding in reversed(detect_pii(text)):
         text = f"{text[: finding.start]} {text[finding.end :]}"
     return text
 
@@ -139,9 +139,11 @@ def _mask_facts(table: "pa.Table", mask: Callable[[str], str]) -> "pa.Table":
 
 def _mask_fact(fact: dict[str, Any], answer: str, mask: Callable[[str], str]) -> dict[str, Any]:
     """Return a fact with its masked text and position in the answer; without both if they cannot be determined."""
-    from yarus.tasks.cases.privacy.masking import find
+    from yarus.tasks.cases.privacy.masking import detect_pii
 
-    overlapping = [finding for finding in find(answer) if finding.start < fact["end"] and finding.end > fact["start"]]
+    overlapping = [
+        finding for finding in detect_pii(answer) if finding.start < fact["end"] and finding.end > fact["start"]
+    ]
     start = min([fact["start"], *(finding.start for finding in overlapping)])
     end = max([fact["end"], *(finding.end for finding in overlapping)])
     before, through = mask(answer[:start]), mask(answer[:end])

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from yarus.db.errors import InputError
 from yarus.db.source_rows import read_questions
-from yarus.db.sources import refresh_source, snapshot
+from yarus.db.sources import open_snapshot, refresh_source
 from yarus.tasks.cases.table import column_values, iterate_rows
 from yarus.tasks.cases.text import fold_text
 from yarus.tasks.config.connections import open_source
@@ -100,7 +100,7 @@ def _ids_agree(questions_by_source: Mapping[str, QuestionTexts]) -> bool:
 
 def _read_questions(name: str) -> QuestionTexts:
     source_connection = open_source(name)
-    with snapshot(source_connection) as connection:
+    with open_snapshot(source_connection) as connection:
         rows = read_questions(connection, refresh_source(connection, source_connection))
     if not rows:
         raise InputError("source {name!r} has no questions; load some: yarus load … --into {name}", name=name)

@@ -24,7 +24,7 @@ from yarus.tasks.config.settings import Language, get_settings
 from yarus.tasks.evaluation.number_format import replace_non_finite
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.stand_ins import JUDGE_NAME
 from yarus.tasks.models.verdicts import ask_for_score, get_value
 
@@ -64,7 +64,7 @@ async def compare_judge_with_people(
     pairs = read_pairs(path)
     other_differences = _other_scores(scored, pairs) if scored else {}
     configuration = get_settings().model_copy(update={"language": language})
-    texts = prompts(configuration)
+    texts = read_prompts(configuration)
     async with open_chat("judge", configuration, database()) as judge:
         requests = [
             ask_for_score(

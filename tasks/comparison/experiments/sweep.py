@@ -50,7 +50,7 @@ from yarus.tasks.evaluation.summary import worst_state
 from yarus.tasks.models.calls import Call, build_call_key, build_request
 from yarus.tasks.models.embedding.embedders import resolve_embedder_name
 from yarus.tasks.models.prices import compute_cost_usd
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.systems.retrievers.registry import get_retriever_kind
 from yarus.tasks.systems.retrievers.reranking import get_reranker_kind
 
@@ -170,7 +170,7 @@ def _validate(tier: str, values: ParameterValues) -> Parameters:
         validated = TIERS[tier].parameters.model_validate(values)
     except ValidationError as error:
         raise invalid_value_error(error, f"sweep of {tier}") from None
-    prompts(settings_with_models(validated))  # finds missing files and missing variables
+    read_prompts(settings_with_models(validated))  # finds missing files and missing variables
     return validated
 
 
@@ -216,7 +216,9 @@ def _cost_usd(parameters: SweepParameters, outcome: Outcome, cases: pa.Table) ->
     role = settings.generator
     if role.base_url is None:
         return 0.0
-    prompt = prompts(settings.model_copy(update={"language": open_source(values["source"]).language}))["generation"]
+    prompt = read_prompts(settings.model_copy(update={"language": open_source(values["source"]).language}))[
+        "generation"
+    ]
     answered = [row for row in cases.select(["question", "context", "answer"]).to_pylist() if row["answer"] is not None]
     calls = [Call(prompt, {"question": row["question"], "context": row["context"] or ""}) for row in answered]
     stored = find_calls(database(), [build_call_key("generator", call, build_request(call, role)) for call in calls])

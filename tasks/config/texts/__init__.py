@@ -20,11 +20,11 @@ class Phrase(str):
 
     def format(self, *values: object, **keyword_values: object) -> str:
         """Format the text with values."""
-        template = _PLURAL_FIELD.sub(lambda match: plural(keyword_values[match[1]], match[2].split("|")), self)
+        template = _PLURAL_FIELD.sub(lambda match: plural_form(keyword_values[match[1]], match[2].split("|")), self)
         return template.format(*values, **keyword_values)
 
 
-def plural(number: object, forms: Sequence[str]) -> str:
+def plural_form(number: object, forms: Sequence[str]) -> str:
     """Return the word form for a whole number with or without separators: two forms in English, three in Russian.
 
     Example:

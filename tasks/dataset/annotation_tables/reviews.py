@@ -22,7 +22,7 @@ from yarus.db.errors import InputError
 from yarus.db.loading.load_rows import ImportedRows, load_rows_in_transaction, lock_source
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 from yarus.db.source_rows import QuestionRow, read_questions
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.metrics.agreement import kappa_from_totals, kappa_parts, weighted_kappa
 from yarus.metrics.statistics import mean_interval, posterior_interval
 from yarus.tasks.cases.labels import is_judged, is_reviewed
@@ -78,7 +78,7 @@ def annotator_agreement(source_name: str) -> AnnotatorAgreement:
         InputError: the source does not exist, or has no labels.
     """
     data_source = open_source(source_name)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         rows = read_questions(connection, data_source, all_rows=True)
     verdicts = [(row.get("review") or {}).get("annotators", {}) for row in rows]
     users = [row["user_id"] for row in rows]

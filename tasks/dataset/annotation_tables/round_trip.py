@@ -7,7 +7,7 @@ from typing import Any
 
 from yarus.db import journal
 from yarus.db.source_rows import QuestionRow, read_corpus, read_questions
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import Source, open_snapshot
 from yarus.tasks.cases.labels import count_labels
 from yarus.tasks.cases.outcomes import reference_answer
 from yarus.tasks.cases.privacy.masking import load_own_key, mask, restore_originals
@@ -77,7 +77,7 @@ def export_annotation_file(
     """
     data_source = open_source(source_name)
     cases = _load_cases(evaluations, data_source.name)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = read_questions(connection, data_source)
         corpus = read_corpus(connection, data_source, vectors=False)
     weights = {
@@ -128,7 +128,7 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
     data_source = open_source(into or _source_in_file(path, lines, columns))
     if data_source.kind == "production":
         raise annotation_error("production")
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         rows_by_id = {row["question_id"]: row for row in read_questions(connection, data_source, all_rows=True)}
         corpus = read_corpus(connection, data_source, vectors=False)
     problems: list[str] = []
@@ -136,7 +136,7 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
     if problems:
         raise rejected_table_error(path, problems)
     n_rejected = store_verdicts(data_source, verdicts, name)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = read_questions(connection, data_source)
     after, before = count_labels(questions), count_labels([rows_by_id[row["question_id"]] for row in questions])
     filled_columns = [set(verdict) & set(VERDICT_COLUMNS) for verdict in verdicts.values()]

@@ -13,10 +13,10 @@ from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable, empty_source_error
 from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
-from yarus.db.sources import snapshot
+from yarus.db.sources import open_snapshot
 from yarus.db.tables import config_value, evaluation
 from yarus.tasks.cases.labels import BAD, GOOD, annotated_cases, page_by_chunk
-from yarus.tasks.cases.outcomes import answerable, refusal_reason
+from yarus.tasks.cases.outcomes import has_known_answer, refusal_reason
 from yarus.tasks.cases.table import column_values
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
 from yarus.tasks.config.connections import open_source
@@ -71,7 +71,7 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
         InputError: the source does not exist, or has no questions or chunks.
     """
     data_source = open_source(name)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = [row for row in read_questions(connection, data_source) if row.get("origin") != "synthetic"]
         corpus = read_corpus(connection, data_source, vectors=False)
     if not questions or not corpus.ids:
@@ -88,7 +88,7 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
         for pages, relevant_pages in zip(labelled, relevant, strict=True)
     ]
     is_stale = [status == "stale_label" for status in column_values(cases, "status")]
-    is_missing = [stale or answerable(row) is False for stale, row in zip(is_stale, questions, strict=True)]
+    is_missing = [stale or has_known_answer(row) is False for stale, row in zip(is_stale, questions, strict=True)]
     ids = [row["question_id"] for row in questions]
     return QuestionLog(
         name=name,

@@ -19,9 +19,9 @@ from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.dataset.labelling.answers import JudgedAnswers, answers_from_row, judged_metrics
 from yarus.tasks.dataset.labelling.estimate import (
     CorrectedEstimate,
+    count_missing_labels,
     estimate_corrected_mean,
     estimate_from_labelled,
-    lacking,
     select_labels,
 )
 from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs, load_result_labels
@@ -119,7 +119,7 @@ def _labels_stamp(labels: Sequence[Label]) -> str | None:
 def _metric_columns(
     metric: Metric, result: CorrectedEstimate, n_own: int, n_total: int, details: Mapping[str, Any], stratum: str = ""
 ) -> MetricColumns:
-    declared, is_used = corrected_metric(metric), not lacking(n_own)
+    declared, is_used = corrected_metric(metric), not count_missing_labels(n_own)
     value_columns = (declared.name, result["value"], result["ci_low"], result["ci_high"], result["n_labels"])
     graded = grades(*value_columns) if is_used else None
     return {

@@ -100,7 +100,7 @@ def estimate_from_labelled(labelled: LabelledScores) -> CorrectedEstimate:
     }
 
 
-def lacking(n_own: int) -> int:
+def count_missing_labels(n_own: int) -> int:
     """Return the number of labels that the evaluation lacks for its corrected mean to be used in decisions."""
     return max(0, MIN_LABELS - n_own)
 
@@ -114,7 +114,7 @@ def select_labels(answers: JudgedAnswers, labels: Sequence[Label]) -> tuple[int,
     own = [label for label in labels if label.evaluation_id == answers.evaluation_id]
     other_labels = [label for label in labels if label.evaluation_id != answers.evaluation_id]
     n_own = len({label.case_id for label in own if label.value is not None and label.case_id in answers.row_by_case})
-    return n_own, own if not lacking(n_own) or not other_labels else other_labels
+    return n_own, own if not count_missing_labels(n_own) or not other_labels else other_labels
 
 
 def align_labels(answers: JudgedAnswers, labels: Iterable[Label]) -> LabelledScores:

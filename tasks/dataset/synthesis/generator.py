@@ -15,7 +15,7 @@ from yarus.tasks.config.connections import database, open_source
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.calls import Call, Model, Reply, strip_thinking
 from yarus.tasks.models.prompts import PROMPTS_FOLDER, Prompt, PromptShape
-from yarus.tasks.models.prompts import prompts as judges_prompts
+from yarus.tasks.models.prompts import read_prompts as judges_prompts
 from yarus.tasks.models.stand_ins import PASSAGE_SEPARATOR
 from yarus.tasks.models.verdicts import JSON_FENCE
 

@@ -13,10 +13,10 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from yarus.db.errors import InputError
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 from yarus.db.source_rows import Corpus, read_corpus, read_questions
-from yarus.db.sources import Source, find_loaded_source, snapshot
+from yarus.db.sources import Source, find_loaded_source, open_snapshot
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database, open_source, should_retry_read
 from yarus.tasks.config.settings import get_settings
@@ -85,7 +85,7 @@ async def keep(parameters: SynthesisParameters, material: SynthesisInput, made: 
 def _load_input(parameters: SynthesisParameters) -> SynthesisInput:
     check_parameters(parameters)
     data_source = open_source(parameters.source)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = read_questions(connection, data_source)
         corpus = read_corpus(connection, data_source, vectors=True)
     if not usable_chunks(corpus):
@@ -103,7 +103,7 @@ def _existing_questions(parameters: SynthesisParameters, data_source: Source) ->
         receiving_source = find_loaded_source(database(), parameters.into)
     except InputError:  # the source does not exist yet
         return []
-    with snapshot(receiving_source) as connection:
+    with open_snapshot(receiving_source) as connection:
         rows = read_questions(connection, receiving_source, all_rows=True)
     own_parameters = _parameters_key(parameters)
     return [row["question"] for row in rows if (row.get("review") or {}).get("asked_by") != own_parameters]
@@ -118,7 +118,7 @@ def _save_questions(
             [question for question, _ in rows], list(_chunk_rows(material.corpus)), [label for _, label in rows]
         )
         origin = ORIGIN_FORMAT.format(material.source) + outcome.generator
-        fill(database(), parameters.into, loaded_rows, language=material.language, origin=origin)
+        load_rows(database(), parameters.into, loaded_rows, language=material.language, origin=origin)
     examples: list[SynthesisExample] = [
         {"kind": plan.kind, "question": pair.question, "answer": pair.answer}
         for plan, pair in outcome.accepted[:N_EXAMPLES]

@@ -85,7 +85,7 @@ class Prompt:
         return Template(self.template).substitute(values)
 
 
-def prompts(settings: Settings) -> dict[str, Prompt]:
+def read_prompts(settings: Settings) -> dict[str, Prompt]:
     """Return all prompts by name: Yarus's in the language of the settings, the user's replacements, and the rubrics.
 
     Raises:

@@ -23,7 +23,7 @@ from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_texts
 from yarus.tasks.models.calls import Call, Model
 from yarus.tasks.models.progress import gather_cases
-from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.models.prompts import Prompt, read_prompts
 from yarus.tasks.models.verdicts import (
     MissingVerdict,
     Verdict,
@@ -196,7 +196,7 @@ async def check_claims(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     if not (run.config.claims or run.config.citations):
         return cases
     configuration = effective_settings(run)
-    prompts_by_name, rows = prompts(configuration), cases.to_pylist()
+    prompts_by_name, rows = read_prompts(configuration), cases.to_pylist()
     # Mask before texts are split: names are recognised by the words around them.
     mask_text = (
         partial(mask, key=load_own_key(), language=configuration.language) if configuration.mask_model_input else str

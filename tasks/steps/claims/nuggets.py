@@ -15,7 +15,7 @@ from yarus.tasks.evaluation.repeats import first_repeat_number
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import Call, Model
 from yarus.tasks.models.progress import gather_cases
-from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.models.prompts import Prompt, read_prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Verdict, ask_for_verdict, describe_failure, get_value
 from yarus.tasks.steps.claims.claims import NuggetVerdict, name_claims, parse_nugget_support
 from yarus.tasks.steps.judging.judge import add_verdicts
@@ -31,7 +31,7 @@ async def find_nuggets(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     if run.config.nuggets is None:
         return cases
     configuration, rows = effective_settings(run), cases.to_pylist()
-    prompt, repeat = prompts(configuration)["nugget_support"], first_repeat_number(run.id, run.parameters)
+    prompt, repeat = read_prompts(configuration)["nugget_support"], first_repeat_number(run.id, run.parameters)
     async with open_model(run, "judge", configuration) as model:
         results = await gather_cases(
             "find_nuggets", (_ask_for_support(model, prompt, case, repeat) for case in rows), describe_failure

@@ -11,7 +11,7 @@ import pyarrow as pa
 from yarus.db.errors import InputError
 from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
-from yarus.db.sources import refresh_source, snapshot
+from yarus.db.sources import open_snapshot, refresh_source
 from yarus.metrics import exam
 from yarus.metrics.exam_kinds import INSTRUCTED_KINDS, PROMPTS
 from yarus.metrics.metric import RUBRIC_PREFIX
@@ -30,9 +30,9 @@ from yarus.tasks.evaluation.judge_standing import EXAM_VALID_NIGHTS
 from yarus.tasks.evaluation.repeats import first_repeat_number
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.prompts import Prompt, load_rubrics, prompts
+from yarus.tasks.models.prompts import Prompt, load_rubrics, read_prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Verdict, ask_for_score, ask_for_yes_no, get_value
-from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Paper, draw_subjects, papers
+from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Paper, draw_subjects, write_papers
 from yarus.tasks.steps.judging.judge import add_verdicts
 from yarus.tasks.steps.open_models import open_model
 
@@ -118,7 +118,9 @@ async def _ask_papers(
     Calls paid for in the current period are reused, unless the evaluation repeats another one.
     """
     languages = {question.language for paper in papers for question in paper}
-    by_language = {language: prompts(configuration.model_copy(update={"language": language})) for language in languages}
+    by_language = {
+        language: read_prompts(configuration.model_copy(update={"language": language})) for language in languages
+    }
     repeat = first_repeat_number(run.id, run.parameters) or run.config.exam_period
     async with (
         open_model(run, "judge", configuration) as judge,
@@ -278,14 +280,14 @@ def _prepare_papers(
     ]
     lowered_by = {name: rubric.lowered_by for name, rubric in load_rubrics(get_settings()).items()}
     prompts = dict.fromkeys(PROMPTS, ()) | lowered_by
-    return papers(subjects, answered_questions, prompts, language=language, seed=parameters.seed)
+    return write_papers(subjects, answered_questions, prompts, language=language, seed=parameters.seed)
 
 
 def _read_parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: str) -> dict[str, dict[str, str]]:
     """Return the same questions of the other source, with reference and context."""
     source = open_source(str(parameters.parallel_source))
     ids = set(question_ids)
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         source = refresh_source(connection, source)
         if source.language == language:
             raise InputError(

@@ -90,7 +90,7 @@ class Paper:
     items: list[Item]
 
 
-def papers(
+def write_papers(
     subjects: Sequence[ExaminedQuestion],
     others: Sequence[AnsweredQuestion],
     prompts: Mapping[str, tuple[str, ...]],

@@ -17,7 +17,7 @@ from yarus.tasks.evaluation.repeats import first_repeat_number
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import Call, Model, Reply, RoleName
 from yarus.tasks.models.progress import gather_cases
-from yarus.tasks.models.prompts import SHAPES, Prompt, prompts
+from yarus.tasks.models.prompts import SHAPES, Prompt, read_prompts
 from yarus.tasks.models.verdicts import MissingVerdict, Score, Verdict, ask_for_score, describe_failure, get_value
 from yarus.tasks.steps.generation import RecordedCall, record_call, sum_usage
 from yarus.tasks.steps.open_models import open_model
@@ -30,7 +30,7 @@ async def judge(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     unanswerable one it is right and has no score. If the judge fails, the score is NULL and the case gets the status.
     """
     configuration = effective_settings(run)
-    by_name = prompts(configuration)
+    by_name = read_prompts(configuration)
     metrics = tuple(run.config.judge["prompts"])
     if configuration.judge.base_url is None:  # the stand-in does not support rubrics
         by_name = {name: prompt for name, prompt in by_name.items() if not name.startswith(RUBRIC_PREFIX)}
@@ -151,7 +151,7 @@ async def judge_dialogs(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     if run.config.dialogs is None:
         return cases
     configuration, rows = effective_settings(run), cases.to_pylist()
-    prompt, repeat = prompts(configuration)["follow_up"], first_repeat_number(run.id, run.parameters)
+    prompt, repeat = read_prompts(configuration)["follow_up"], first_repeat_number(run.id, run.parameters)
     histories = collect_history(rows)
     async with open_model(run, "judge", configuration) as model:
         results = await gather_cases(

@@ -14,7 +14,7 @@ from yarus.tasks.evaluation.repeats import first_repeat_number
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import Call, Model
 from yarus.tasks.models.progress import gather_cases
-from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.models.prompts import Prompt, read_prompts
 from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, describe_failure, get_value
 from yarus.tasks.steps.judging.judge import add_verdicts
 from yarus.tasks.steps.open_models import open_model
@@ -27,7 +27,7 @@ async def decide(run: EvaluationRun[JudgePipeline], cases: pa.Table) -> pa.Table
     of repeated replies decides.
     """
     configuration = effective_settings(run)
-    prompt = prompts(configuration)["gate"]
+    prompt = read_prompts(configuration)["gate"]
     async with open_model(run, "gate", configuration) as model:
         repeat = first_repeat_number(run.id, run.parameters)
         rows = cases.to_pylist()

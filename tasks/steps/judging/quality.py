@@ -22,7 +22,7 @@ from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.set_metrics import SetValue, measure_agreement
 from yarus.tasks.models.calls import Call, Model, Reply
 from yarus.tasks.models.progress import gather_cases
-from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.models.prompts import Prompt, read_prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, get_value
 from yarus.tasks.steps.generation import sum_usage
 from yarus.tasks.steps.judging.judge import add_verdicts
@@ -36,7 +36,7 @@ async def judge_again(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.T
     """Add the judge's repeated scores of every answer, without stored calls, and the effects of harmless changes."""
     configuration = effective_settings(run)
     parameters = run.parameters
-    by_name = prompts(configuration)
+    by_name = read_prompts(configuration)
     async with open_model(run, "judge", configuration) as model:
         results = await gather_cases(
             "judge_again", (_judge_variants(model, by_name, case, run, configuration) for case in cases.to_pylist())

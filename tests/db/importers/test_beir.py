@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from tests.support.database.dumps import query_rows
 from yarus.db.errors import InputError
 from yarus.db.importers import beir
-from yarus.db.loading.load_rows import LoadCounts, LoadReport, fill
+from yarus.db.loading.load_rows import LoadCounts, LoadReport, load_rows
 
 CORPUS = [
     {"_id": "d1", "title": "Билет", "text": "Выдают в деканате."},
@@ -38,7 +38,7 @@ def write_folder(
 
 
 def load(engine: Engine, name: str, path: Path, split: str | None = None) -> LoadReport:
-    return fill(engine, name, beir.read_beir(path, split), language="ru", origin="test")
+    return load_rows(engine, name, beir.read_beir(path, split), language="ru", origin="test")
 
 
 @pytest.mark.parametrize("bom", ["", "\ufeff"])

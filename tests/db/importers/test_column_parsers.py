@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from yarus.db.importers.cells import CellStyle, parse_labels
-from yarus.db.importers.column_parsers import BadValue, parse
+from yarus.db.importers.column_parsers import BadValue, parse_value
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from yarus.db.importers.column_parsers import BadValue, parse
     ],
 )
 def test_parse_converts_cells(column: str, value: object, expected: object) -> None:
-    assert parse(column, value) == expected
+    assert parse_value(column, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_parse_converts_cells(column: str, value: object, expected: object) -> N
 )
 def test_parse_rejects_invalid_cells(column: str, value: object) -> None:
     with pytest.raises(BadValue):
-        parse(column, value)
+        parse_value(column, value)
 
 
 @pytest.mark.parametrize(

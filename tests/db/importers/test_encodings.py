@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from yarus.db.importers.encodings import CYRILLIC_ENCODINGS, EncodingGuess, decode, guess_encoding
+from yarus.db.importers.encodings import CYRILLIC_ENCODINGS, EncodingGuess, decode_text, guess_encoding
 
 SENTENCES = """\
 Как продлить читательский билет?
@@ -127,22 +127,22 @@ def test_guess_is_uncertain_under_fifty_letters() -> None:
     ],
 )
 def test_west_european_texts_are_not_cyrillic(text: str, encoding: str) -> None:
-    assert decode(text.encode(encoding)) == (text, encoding)
+    assert decode_text(text.encode(encoding)) == (text, encoding)
     assert not guess_encoding(text.encode(encoding)).is_uncertain
 
 
 @pytest.mark.parametrize("text", ["", "id,question\n1,How do I reset it?", "Как продлить билет?", "日本語 😀 é"])
 def test_utf8_leaves_no_doubt(text: str) -> None:
     assert guess_encoding(text.encode()) == EncodingGuess("utf-8")
-    assert decode(text.encode()) == (text, "utf-8")
-    assert decode(codecs.BOM_UTF8 + text.encode()) == (text, "utf-8-sig")
+    assert decode_text(text.encode()) == (text, "utf-8")
+    assert decode_text(codecs.BOM_UTF8 + text.encode()) == (text, "utf-8-sig")
 
 
 @pytest.mark.parametrize("text", ["hello\n", "Как продлить билет?", "Привет", "вопрос;ответ\r\nДа;No"])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32", "utf-32-le", "utf-32-be"])
 def test_wide_encodings_are_detected_with_or_without_mark(text: str, encoding: str) -> None:
     assert guess_encoding(text.encode(encoding)) == EncodingGuess(encoding)
-    assert decode(text.encode(encoding))[0] == text
+    assert decode_text(text.encode(encoding))[0] == text
 
 
 @pytest.mark.parametrize("letter", "яé語😀")
@@ -160,7 +160,7 @@ def test_short_text_with_half_a_letter_is_not_utf8() -> None:
 def test_text_with_one_wrong_byte_is_utf8() -> None:
     text = " ".join(SENTENCES)
     assert guess_encoding(text.encode() + b"\xff end").encoding == "utf-8"
-    assert decode(text.encode() + b"\xff")[0] == text + "\N{REPLACEMENT CHARACTER}"
+    assert decode_text(text.encode() + b"\xff")[0] == text + "\N{REPLACEMENT CHARACTER}"
 
 
 def test_guess_is_uncertain_for_other_languages() -> None:
@@ -169,11 +169,11 @@ def test_guess_is_uncertain_for_other_languages() -> None:
 
 def test_decode_prefers_valid_declared_encoding() -> None:
     polish = "Zażółć gęślą jaźń".encode("cp1250")
-    assert decode(polish, "windows-1250") == ("Zażółć gęślą jaźń", "windows-1250")
+    assert decode_text(polish, "windows-1250") == ("Zażółć gęślą jaźń", "windows-1250")
     russian = "Справка готова".encode("cp1251")
     for wrong in ("utf-8", "rot13", "unicode_escape", "no-such", "utf-7"):
-        assert decode(russian, wrong) == ("Справка готова", "cp1251")
-    assert decode("Справка".encode(), "windows-1251") == ("Справка", "utf-8")
+        assert decode_text(russian, wrong) == ("Справка готова", "cp1251")
+    assert decode_text("Справка".encode(), "windows-1251") == ("Справка", "utf-8")
 
 
 def test_guess_is_fast_for_large_text() -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from tests.support.evaluations import evaluate, get_value
 from yarus.db.errors import InputError
 from yarus.db.importers import table
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 
 CONTEXTS = ["Стипендию назначают приказом.", "Её платят раз в месяц."]
 RAGAS_ITEMS = [
@@ -155,6 +155,6 @@ def test_read_rejects_files_that_are_not_exports(tmp_path: Path, name: str, cont
 
 def test_imported_ragas_set_can_be_evaluated(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     rows = read_export(write_items(tmp_path / "testset.jsonl", RAGAS_ITEMS), "ragas")
-    assert fill(engine, "from_ragas", rows, language="ru", origin="ragas testset.jsonl").problems == []
+    assert load_rows(engine, "from_ragas", rows, language="ru", origin="ragas testset.jsonl").problems == []
     result = evaluate("tier1", source="from_ragas")
     assert (result["n_cases"], result["system"]["unit"], get_value(result, "hit_rate@10")) == (2, "chunk", 1.0)

@@ -12,9 +12,9 @@ from sqlalchemy.pool import NullPool
 from yarus.db.engine import read_only_engine
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.importers.postgres import newest_created_at, open_source_snapshot, validate_url
-from yarus.db.loading.load_rows import LoadCounts, LoadReport, fill
+from yarus.db.loading.load_rows import LoadCounts, LoadReport, load_rows
 from yarus.db.source_rows import read_corpus
-from yarus.db.sources import Source, find_loaded_source, snapshot
+from yarus.db.sources import Source, find_loaded_source, open_snapshot
 from yarus.db.tables import source_tables
 
 PRODUCTION = """
@@ -83,7 +83,7 @@ def copy_source(engine: Engine, name: str, url: str, since: datetime | None = No
         with open_source_snapshot(
             Source("helpdesk", "production", "ru", source_engine, source_tables(None, **mapping)), since
         ) as rows:
-            return fill(engine, name, rows, language="ru", origin="test")
+            return load_rows(engine, name, rows, language="ru", origin="test")
     finally:
         source_engine.dispose()
 
@@ -168,7 +168,7 @@ def test_copy_is_one_snapshot(engine: Engine, production: str) -> None:
     source_engine = open_source_engine(production, timeout_s=30)
     with open_source_snapshot(Source("helpdesk", "production", "ru", source_engine, source_tables(None))) as rows:
         run_as_owner(production, "INSERT INTO question_answer (id, question) VALUES (5, 'новый')")
-        assert fill(engine, "pg_moment", rows, language="ru", origin="test").questions.read == 4
+        assert load_rows(engine, "pg_moment", rows, language="ru", origin="test").questions.read == 4
     source_engine.dispose()
     assert copy_source(engine, "pg_moment", production).questions.added == 1
 
@@ -279,7 +279,7 @@ def test_slow_copy_names_the_timeout_setting(engine: Engine, production: str) ->
         pytest.raises(DatabaseUnavailable, match=r"statement timeout.*YARUS_SOURCE_TIMEOUT_S"),
         open_source_snapshot(source) as rows,
     ):
-        fill(engine, "pg_slow", rows, language="ru", origin="test")
+        load_rows(engine, "pg_slow", rows, language="ru", origin="test")
     source_engine.dispose()
 
 
@@ -302,7 +302,7 @@ def test_copy_memory_does_not_grow_with_rows(engine: Engine, production: str) ->
         copy_peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
         source = find_loaded_source(engine, "pg_large")
-        with snapshot(source) as connection:
+        with open_snapshot(source) as connection:
             corpus = read_corpus(connection, source, vectors=True)
         read_peak = tracemalloc.get_traced_memory()[1]
     finally:

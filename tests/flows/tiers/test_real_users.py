@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from tests.support.command_line import CommandLine, CommandResult
 from tests.support.evaluations import evaluate, load, question
 from tests.support.steps import evaluate_real_users
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.db.urls import canonical_url
 
 Document = dict[str, Any]
@@ -90,7 +90,7 @@ def store_log(engine: Engine, name: str, *urls: str | None, score: int | None = 
         chunks=[IncomingRow(values[0], dict(zip(columns, values, strict=True))) for values in chunks],
         questions=[IncomingRow(question["id"], question) for question in questions],
     )
-    fill(engine, name, rows, language="ru", origin="a test")
+    load_rows(engine, name, rows, language="ru", origin="a test")
     return name
 
 

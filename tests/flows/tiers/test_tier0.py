@@ -17,7 +17,7 @@ from sqlalchemy import Engine, text
 from tests.support.command_line import CommandLine, CommandResult
 from tests.support.evaluations import get_value
 from tests.support.steps import evaluate_tier0
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.tasks.models.embedding.embedders import get_embedder
 
 Document = dict[str, Any]
@@ -32,7 +32,7 @@ def store_chunks(engine: Engine, name: str, *chunks: tuple[str, str | None], ask
     rows = [dict(zip(columns, (str(n), *chunk), strict=True)) for n, chunk in enumerate(chunks)]
     questions = [IncomingRow("q", {"id": "1", "question": ask})]
     chunk_rows = [IncomingRow(row["id"], row) for row in rows]
-    fill(engine, name, ImportedRows(chunks=chunk_rows, questions=questions), language="ru", origin="a test")
+    load_rows(engine, name, ImportedRows(chunks=chunk_rows, questions=questions), language="ru", origin="a test")
     return name
 
 

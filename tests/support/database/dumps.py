@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from yarus.db.embedded.cluster import find_programs
 from yarus.db.importers.dump import open_dump
 from yarus.db.importers.postgres import open_source_snapshot
-from yarus.db.loading.load_rows import LoadReport, fill
+from yarus.db.loading.load_rows import LoadReport, load_rows
 from yarus.db.sources import Source
 from yarus.db.tables import source_tables
 
@@ -27,7 +27,7 @@ def load_dump(engine: Engine, name: str, path: Path, **mapping: Any) -> LoadRepo
     """Load a dump into the source of that name."""
     source = Source("helpdesk", "loaded", "ru", engine, source_tables(None, **mapping))
     with open_dump(path, source) as database, open_source_snapshot(database) as rows:
-        return fill(engine, name, rows, language="ru", origin="test")
+        return load_rows(engine, name, rows, language="ru", origin="test")
 
 
 def query_rows(engine: Engine, statement: str) -> list[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from yarus.tasks.config.secrets import redact, secret_forms, secret_header_value
 from yarus.tasks.config.settings import RetrieverService, get_settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.systems.retrievers.external import ExternalRetriever, open_ranking_service
 from yarus.tasks.systems.sut import SystemAnswer
 
@@ -97,7 +97,7 @@ async def test_stored_replies_of_a_model_are_redacted(
     values = {"question": "Что это?", "answer": "Ключ.", "context": "", "reference": ""}
     async with open_chat("judge", configuration, engine) as judge:
         for repeat in range(2):
-            reply = await judge.ask(Call(prompts(configuration)["answer_relevance"], values, repeat=repeat))
+            reply = await judge.ask(Call(read_prompts(configuration)["answer_relevance"], values, repeat=repeat))
             assert (reply.status, reply.raw) == ("ok", "reason: ***, ***")
             assert (reply.served_model, reply.finish_reason) == ("model ***", "stop ***")
     with engine.connect() as connection:
@@ -114,7 +114,7 @@ async def test_error_is_redacted_before_it_is_cut(
     configuration = get_settings()
     values = {"question": "Что это?", "answer": "Ключ.", "context": "", "reference": ""}
     async with open_chat("judge", configuration) as judge:
-        reply = await judge.ask(Call(prompts(configuration)["answer_relevance"], values))
+        reply = await judge.ask(Call(read_prompts(configuration)["answer_relevance"], values))
     assert "***" in reply.reason and "sk-" not in reply.reason
 
 

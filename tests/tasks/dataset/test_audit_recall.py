@@ -16,9 +16,9 @@ from sqlalchemy import Engine, text
 
 from tests.support.steps import open_run
 from yarus.db.importers import sample
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.db.source_rows import read_corpus, read_questions
-from yarus.db.sources import find_loaded_source, snapshot
+from yarus.db.sources import find_loaded_source, open_snapshot
 from yarus.tasks.dataset.audit import audit_labels, find_defects
 from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_cases
@@ -135,7 +135,9 @@ def planted(engine: Engine, home: Path) -> str:
         for row in rows.annotations
     ]
     kept = [IncomingRow("planted", row) for row in defective if re.search(r"\S", row["question"])]
-    fill(engine, "planted", ImportedRows([*rows.questions, *kept], rows.chunks, labels), language="ru", origin="a test")
+    load_rows(
+        engine, "planted", ImportedRows([*rows.questions, *kept], rows.chunks, labels), language="ru", origin="a test"
+    )
     with engine.begin() as connection:  # a load skips questions without text, but production logs have them
         for row in defective:
             if not re.search(r"\S", row["question"]):
@@ -152,7 +154,7 @@ def planted(engine: Engine, home: Path) -> str:
 def audited_ids(engine: Engine, name: str, rankings: Any) -> dict[str, set[str]]:
     """Return kind -> ids of questions with this defect; personal data by its own kind."""
     data_source = find_loaded_source(engine, name)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         questions = read_questions(connection, data_source, all_rows=True)
         corpus = read_corpus(connection, data_source, vectors=False)
     defects = find_defects(questions, corpus, rankings, {})

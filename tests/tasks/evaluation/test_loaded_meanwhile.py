@@ -12,9 +12,9 @@ from sqlalchemy import Engine
 from tests.support.evaluations import make_passages, question
 from tests.support.steps import open_run
 from yarus.db.errors import SourceChanged
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.staging import IncomingRow
-from yarus.db.sources import find_loaded_source, refresh_source, snapshot
+from yarus.db.sources import find_loaded_source, open_snapshot, refresh_source
 from yarus.tasks.models.embedding.embedders import get_embedder
 from yarus.tasks.steps.search import rank_results
 
@@ -37,7 +37,7 @@ def load_source(engine: Engine, name: str, vectors: Iterable[Any], *, language: 
         IncomingRow(row["id"], {"question_id": row["id"], "relevant_chunk_ids": row["relevant_chunk_ids"]})
         for row in questions
     ]
-    fill(
+    load_rows(
         engine, name, ImportedRows(chunks=chunks, questions=rows, annotations=labels), language=language, origin="test"
     )
 
@@ -70,7 +70,7 @@ def test_language_matches_the_rows_read(at_home: Path, engine: Engine) -> None:
     load_source(engine, "of_two_languages", vectors)
     loaded_source = find_loaded_source(engine, "of_two_languages")
     load_source(engine, "of_two_languages", np.roll(vectors, 1, axis=0), language="en")
-    with snapshot(loaded_source) as connection:
+    with open_snapshot(loaded_source) as connection:
         now = refresh_source(connection, loaded_source)
     assert (loaded_source.language, now.language) == ("ru", "en")
     assert isinstance(now.loaded_at, datetime)

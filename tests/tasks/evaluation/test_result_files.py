@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.tasks.evaluation.result_files import publish_file, read_results, remove, write_batches
+from yarus.tasks.evaluation.result_files import publish_file, read_results, remove_result, write_batches
 from yarus.tasks.evaluation.result_paths import existing_path, result_path
 
 NONE = pa.nulls(3, pa.string())
@@ -85,7 +85,7 @@ def test_publish_and_remove_in_folder(tmp_path: Path, folder: str) -> None:
     unrelated = Path(path).with_name(".y.parquet.123.part")
     unrelated.write_bytes(b"of another")
     for _ in range(2):  # missing files are not an error
-        remove(target)
+        remove_result(target)
     assert [entry.name for entry in Path(path).parent.iterdir()] == [unrelated.name]
 
 
@@ -95,12 +95,12 @@ def test_publish_and_remove_on_object_store(tmp_path: Path) -> None:
     assert publish_file(tmp_path / "a.parquet", target) == target
     assert read_results(target).equals(TABLE)
     for _ in range(2):
-        remove(target)
+        remove_result(target)
     assert not fsspec.filesystem("memory").exists("/bucket/tier=t/x.parquet")
 
 
 @pytest.mark.parametrize(("root", "package"), [("s3://b/x", "s3fs"), ("foo://k:s3cret@b/x", "foo")])
-@pytest.mark.parametrize("use", [read_results, remove, lambda target: publish_file(Path("a.parquet"), target)])
+@pytest.mark.parametrize("use", [read_results, remove_result, lambda target: publish_file(Path("a.parquet"), target)])
 def test_store_error_names_setting_and_package(
     monkeypatch: pytest.MonkeyPatch, root: str, package: str, use: Callable[[str], object]
 ) -> None:

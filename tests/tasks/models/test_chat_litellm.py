@@ -21,7 +21,7 @@ from yarus.tasks.config.former_names import FORMER_SETTINGS
 from yarus.tasks.config.settings import ModelRole, Settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
 
 pytestmark = pytest.mark.slow("process: LiteLLM itself")
@@ -30,7 +30,7 @@ PROGRAM = Path(sys.prefix) / "litellm" / "bin" / "litellm"
 MOCKS = {"generator": "до 25 июля", "judge": '{"reason": "есть в контексте", "score": 0.75}', "gate": "Да, показывать."}
 TEXTS = {"question": "До какого числа?", "context": "Документы принимают до 25 июля.", "answer": "до 25 июля"}
 KEY = f"sk-{secrets.token_hex(32)}"
-PROMPTS = prompts(Settings(_env_file=None))
+PROMPTS = read_prompts(Settings(_env_file=None))
 
 
 @pytest.fixture(scope="module")

@@ -27,12 +27,12 @@ from yarus.tasks.models import call_store
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
 from yarus.tasks.models.prices import estimate_calls, find_unstored_calls
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.rate_limits import RetryPolicy
 from yarus.tasks.models.verdicts import ask_for_score
 
 QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
-PROMPTS = prompts(Settings(_env_file=None))
+PROMPTS = read_prompts(Settings(_env_file=None))
 MILLION = 1_000_000
 
 
@@ -143,13 +143,13 @@ from pathlib import Path
 from yarus.db.engine import open_own_database
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.config.settings import ModelRole, Settings
 
 async def main(home, url, tag):
     role = ModelRole(base_url=url, model="asked", concurrency=8)
     settings = Settings(_env_file=None, judge=role)
-    prompt = prompts(settings)["faithfulness"]
+    prompt = read_prompts(settings)["faithfulness"]
     calls = [Call(prompt, {"question": f"{tag} {n}", "context": "", "answer": ""}) for n in range(600)]
     async with open_chat("judge", settings, open_own_database(Path(home), None)) as judge:
         replies = await judge.complete(calls)

@@ -5,11 +5,11 @@ import pytest
 from yarus.tasks.cases.text import word_stems
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 from yarus.tasks.models.stand_ins import OfflineModel, extract_answer
 from yarus.tasks.models.verdicts import parse_score, parse_yes_no
 
-PROMPTS = prompts(Settings(_env_file=None))
+PROMPTS = read_prompts(Settings(_env_file=None))
 CONTEXT = "Общежитие дают иногородним. Заявление подают до 25 июля! Оплата 900 рублей."
 
 
@@ -65,7 +65,7 @@ async def test_gate_accepts_supported_answers(answer, passes):
 
 async def test_rubric_needs_a_model(tmp_path):
     (tmp_path / "politeness.txt").write_text("name: politeness\nquestion: Вежлив?\n1: да\n0: нет", encoding="utf-8")
-    rubric = prompts(Settings(_env_file=None, rubrics=tmp_path))["rubric_politeness"]
+    rubric = read_prompts(Settings(_env_file=None, rubrics=tmp_path))["rubric_politeness"]
     reply = await OfflineModel("judge").ask(Call(rubric, {"question": "?", "answer": "!"}))
     assert (reply.status, reply.raw) == ("not_applicable", "")
 

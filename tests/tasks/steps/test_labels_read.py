@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.sources import store_source
-from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.staging import IncomingRow as StoredRow
 from yarus.db.tables import source_tables
 from yarus.tasks.cases import frozen_sets
@@ -208,7 +208,7 @@ def test_references_loaded_later_join_recorded_answers(at_home: object, engine: 
     ]
     name = store_source(engine, "traced", turns)
     labels = [StoredRow("reference", {"question_id": "0", "ground_truth_answer": RIGHT})]
-    fill(engine, name, ImportedRows(annotations=labels), language="ru", origin="references")
+    load_rows(engine, name, ImportedRows(annotations=labels), language="ru", origin="references")
     first, second = load_cases(name, "recorded answers")
     assert (first["reference"], first["dialog"], first["turn"]) == (RIGHT, "d", 1)
     assert (second["reference"], second["dialog"], second["turn"]) == (None, "d", 2)

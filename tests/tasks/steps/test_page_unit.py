@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.steps import open_run
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.steps.finish import note_unknown_ids
 from yarus.tasks.steps.retrieval import score_rankings
@@ -57,7 +57,7 @@ def crowded(engine: Engine) -> str:
             IncomingRow("2", {"id": "2", "question": "стипендия номер", "confluence_url": f"{PAGE}99", "score": 5}),
         ],
     )
-    fill(engine, "crowded", rows, language="ru", origin="a test")
+    load_rows(engine, "crowded", rows, language="ru", origin="a test")
     return "crowded"
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from yarus.metrics.table import grade, metrics_for_tier
-from yarus.tasks.cases.rankings import score
+from yarus.tasks.cases.rankings import add_metrics
 from yarus.tasks.cases.table import make_cases
 from yarus.tasks.evaluation.aggregate import MetricValue, aggregate_metrics, compute_coverage
 
@@ -26,7 +26,7 @@ def score_cases(*rows: tuple[str, list[str], list[str] | None], grades: list[lis
         latency_ms=[1.0] * n,
         retrieval_latency_ms=[1.0] * n,
     )
-    return score(case_table, {}, 10)
+    return add_metrics(case_table, {}, 10)
 
 
 def summarise(scored: pa.Table) -> dict[str, MetricValue]:
@@ -127,11 +127,11 @@ def test_score_counts_duplicates_once() -> None:
     cases = make_cases(
         retrieved=[["x", "a2", "a1", "b"]], relevant=[["a1", "a2", "c"]], irrelevant=[["x"]], grades=[None]
     )
-    [case] = score(cases, {"a1": "a1", "a2": "a1"}, 10).to_pylist()
+    [case] = add_metrics(cases, {"a1": "a1", "a2": "a1"}, 10).to_pylist()
     assert (case["mrr"], case["recall@10"], case["precision@3"]) == (0.5, 0.5, pytest.approx(1 / 3))
     assert case["judged@5"] == pytest.approx(2 / 3)  # of x, a and b
     assert case["bpref"] == 0  # the one that is not relevant stands above it
-    [separate] = score(cases, {}, 10).to_pylist()
+    [separate] = add_metrics(cases, {}, 10).to_pylist()
     assert separate["recall@10"] == pytest.approx(2 / 3)
 
 

@@ -14,7 +14,7 @@ from yarus.db.errors import InputError
 from yarus.tasks.cases.dialogs import history_messages
 from yarus.tasks.config.settings import Settings, SystemService
 from yarus.tasks.systems.external import fill_template
-from yarus.tasks.systems.sut import Message, System, SystemAnswer, system
+from yarus.tasks.systems.sut import Message, System, SystemAnswer, create_system
 from yarus.tasks.systems.yarus_worker.functions import accepts_history
 
 ROUNDS, DIALOGS = 5, 6
@@ -147,7 +147,7 @@ def test_fill_template_puts_history_into_lists() -> None:
 def test_request_with_history_placeholder_takes_history() -> None:
     with open_odd_server(make_json_feed({"answer": "да"})) as server:
         with_history, without_history = (
-            system(
+            create_system(
                 server.url,
                 Settings(sut_service=SystemService(request=f'{{"q": "$question", "past": {past}}}')),
                 USER_CODES,
@@ -160,4 +160,4 @@ def test_request_with_history_placeholder_takes_history() -> None:
 @pytest.mark.parametrize("request_", ['{"prompt": "Ответь: $question"}', '{"q": "x"}'])
 def test_request_without_question_is_rejected(request_: str) -> None:
     with pytest.raises(InputError, match="YARUS_SUT_SERVICE__REQUEST has no place for the question"):
-        system("http://127.0.0.1:1/", Settings(sut_service=SystemService(request=request_)), USER_CODES)
+        create_system("http://127.0.0.1:1/", Settings(sut_service=SystemService(request=request_)), USER_CODES)

@@ -21,7 +21,7 @@ from tests.support.llm_server import (
 from yarus.db.errors import InputError
 from yarus.tasks.config.settings import Settings, SystemService, get_settings
 from yarus.tasks.systems.service import open_http_system, open_openai_system
-from yarus.tasks.systems.sut import SystemAnswer, system
+from yarus.tasks.systems.sut import SystemAnswer, create_system
 
 HISTORY = ({"role": "user", "content": "Где столовая?"}, {"role": "assistant", "content": "В корпусе 7."})
 
@@ -219,6 +219,6 @@ def test_general_settings_have_priority(llm_server: FakeLLMServer) -> None:
     llm_server.script = lambda number, request: Action(after_s=2)
     service = SystemService(model="bot", concurrency=1, timeout_s=30)
     configuration = Settings(_env_file=None, sut_service=service, sut_concurrency=4, sut_timeout_s=0.4)
-    answers = asyncio.run(system(f"openai:{llm_server.url}", configuration, USER_CODES).answers(["?"] * 4))
+    answers = asyncio.run(create_system(f"openai:{llm_server.url}", configuration, USER_CODES).answers(["?"] * 4))
     assert all("no reply within 0.4 s" in str(answer.error) for answer in answers)
     assert llm_server.most_in_flight == 4

@@ -18,10 +18,10 @@ from yarus.tasks.cases.rankings import (
     MIN_ANSWERING_GRADE,
     Pool,
     PooledResult,
+    add_metrics,
     grades_by_id,
     judged_passages,
     relabel_cases,
-    score,
 )
 from yarus.tasks.cases.table import Case, float_column, make_cases
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
@@ -231,7 +231,7 @@ def _metric_values(questions: Sequence[_Question], side: int, flips: Sequence[_F
         batch = flips[start : start + BATCH_SIZE]
         cases = make_cases(pooled=[questions[flip.row].pools[side] for flip in batch])
         relevance = [_flip_relevance(questions[flip.row].relevance, flip.result) for flip in batch]
-        values.append(float_column(score(relabel_cases(cases, relevance), NO_DUPLICATES, k), column))
+        values.append(float_column(add_metrics(relabel_cases(cases, relevance), NO_DUPLICATES, k), column))
     return np.concatenate(values)
 
 

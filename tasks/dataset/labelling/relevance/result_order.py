@@ -18,10 +18,10 @@ from yarus.tasks.cases.rankings import (
     Pool,
     PooledResult,
     Relevance,
+    add_metrics,
     judge_grade,
     needs_judgement,
     relabel_cases,
-    score,
 )
 from yarus.tasks.cases.table import column_values, float_column
 
@@ -116,7 +116,7 @@ def _regression_slope(partial: Floats, full: Floats, weights: Floats) -> float:
 
 
 def _score_cases(cases: pa.Table, judgements: Sequence[Relevance], names: Sequence[str], k: int) -> dict[str, Floats]:
-    scored = score(relabel_cases(cases, judgements), NO_DUPLICATES, k)
+    scored = add_metrics(relabel_cases(cases, judgements), NO_DUPLICATES, k)
     return {name: float_column(scored, name).copy() for name in names}
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from tests.support.database.dumps import query_rows
 from yarus.db.errors import InputError
 from yarus.db.importers import table
-from yarus.db.loading.load_rows import LoadCounts, LoadReport, fill
+from yarus.db.loading.load_rows import LoadCounts, LoadReport, load_rows
 
 ROWS = [
     {
@@ -56,7 +56,7 @@ def csv_file(folder: Path, content: str, encoding: str = "utf-8") -> Path:
 
 
 def load(engine: Engine, name: str, path: Path, **options: object) -> LoadReport:
-    return fill(engine, name, table.read_table(path, **options), language="ru", origin="test")
+    return load_rows(engine, name, table.read_table(path, **options), language="ru", origin="test")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

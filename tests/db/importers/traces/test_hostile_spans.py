@@ -30,7 +30,7 @@ from tests.support.traces.hostile import (
 )
 from yarus.db.errors import InputError
 from yarus.db.importers import traces
-from yarus.db.loading.load_rows import LoadReport, fill
+from yarus.db.loading.load_rows import LoadReport, load_rows
 from yarus.db.loading.staging import IncomingRow, Rejected
 
 GOOD = make_turn(0)
@@ -42,7 +42,7 @@ def read_stream(*documents: Any) -> traces.RowStream:
 
 
 def load_documents(engine: Engine, documents: Iterable[Any], name: str = "hostile") -> LoadReport:
-    return fill(engine, name, read_stream(*documents), language="ru", origin="rows")
+    return load_rows(engine, name, read_stream(*documents), language="ru", origin="rows")
 
 
 @pytest.mark.parametrize("document", HOSTILE_DOCUMENTS.values(), ids=HOSTILE_DOCUMENTS)

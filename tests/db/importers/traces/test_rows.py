@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from yarus.db.importers import reader, traces
-from yarus.db.loading.load_rows import RowStream, fill
+from yarus.db.loading.load_rows import RowStream, load_rows
 from yarus.db.loading.staging import IncomingRow
 
 QUESTION, ANSWER = "Как продлить билет?", "В окне номер три."
@@ -296,7 +296,7 @@ def test_references_are_stored_and_labels_are_kept(engine: Engine) -> None:
     trace = {"id": "t1", "timestamp": "2026-03-01", "input": QUESTION, "output": ANSWER, "sessionId": "s"}
     stored = text("SELECT dialog_id, ground_truth_answer FROM source_references.annotation")
     for rows in ([trace | {"metadata": {"reference": "Эталон."}}], [trace]):
-        fill(engine, "references", read_rows(*rows), language="ru", origin="rows")
+        load_rows(engine, "references", read_rows(*rows), language="ru", origin="rows")
         with engine.connect() as connection:
             assert connection.execute(stored).all() == [("s", "Эталон.")]
 

@@ -15,7 +15,7 @@ from yarus.tasks.config.language import LOCALE_VARIABLES
 from yarus.tasks.config.parameters import Tier2
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.identity import judge_identity, measurement_settings
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 
 NAMES = """
     agreement all answer answerable api auto baseline before bge bike bpref browser chunk chunkid chunks
@@ -185,9 +185,9 @@ def test_locale_does_not_change_prompts_or_stored_settings(
     for locale in ("ru_RU.UTF-8", "en_US.UTF-8", "C"):
         set_locale(monkeypatch, {"LANG": locale} if chosen is None else {"LANG": locale, "YARUS_LANGUAGE": chosen})
         settings = get_settings()
-        prompt_digests.append({name: prompt.digest for name, prompt in prompts(settings).items()})
+        prompt_digests.append({name: prompt.digest for name, prompt in read_prompts(settings).items()})
         stored.append(measurement_settings(settings.public()))
-    in_expected = prompts(get_settings().model_copy(update={"language": expected}))
+    in_expected = read_prompts(get_settings().model_copy(update={"language": expected}))
     assert prompt_digests == [{name: prompt.digest for name, prompt in in_expected.items()}] * 3
     assert [values["language"] for values in stored] == [expected] * 3
     assert stored[0] == stored[1] == stored[2]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.support.evaluations import make_role_variables, set_variables, texts
 from tests.support.llm_server import FakeLLMServer, make_score_completion
-from yarus.tasks.cases.privacy.masking import find, load_key, load_own_key, mask
+from yarus.tasks.cases.privacy.masking import detect_pii, load_key, load_own_key, mask
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
-from yarus.tasks.models.prompts import prompts
+from yarus.tasks.models.prompts import read_prompts
 
 DETECTED = {
     "Позвоните +7 (927) 123-45-67": ("phone", "+7 (927) 123-45-67"),
@@ -61,12 +61,12 @@ IGNORED = (
 
 @pytest.mark.parametrize("text", DETECTED)
 def test_find_detects_personal_data(text: str) -> None:
-    assert [(finding.kind, finding.text) for finding in find(text)] == [DETECTED[text]]
+    assert [(finding.kind, finding.text) for finding in detect_pii(text)] == [DETECTED[text]]
 
 
 @pytest.mark.parametrize("text", IGNORED)
 def test_find_ignores_other_numbers_and_names(text: str) -> None:
-    assert find(text) == []
+    assert detect_pii(text) == []
 
 
 def test_mask_is_stable_and_keyed() -> None:
@@ -82,7 +82,7 @@ def test_mask_is_stable_and_keyed() -> None:
 
 @given(st.text())
 def test_find_returns_ordered_spans_of_the_text(text: str) -> None:
-    findings = find(text)
+    findings = detect_pii(text)
     assert all(text[finding.start : finding.end] == finding.text for finding in findings)
     assert all(finding.end <= next_finding.start for finding, next_finding in pairwise(findings))
     mask(text, b"key")
@@ -105,7 +105,7 @@ async def test_models_get_pseudonyms_if_configured(
         set_variables(monkeypatch, make_role_variables(llm_server.url, "judge") | {"YARUS_MASK_MODEL_INPUT": setting})
         llm_server.script = lambda number, request: make_score_completion(1.0)
         configuration = get_settings()
-        call = Call(prompts(configuration)["answer_relevance"], values)
+        call = Call(read_prompts(configuration)["answer_relevance"], values)
         async with open_chat("judge", configuration) as judge:
             assert (await judge.ask(call)).status == "ok"
     unmasked, masked = (texts(request) for request in llm_server.requests)

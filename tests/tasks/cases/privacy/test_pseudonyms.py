@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.privacy.masking import find
+from yarus.tasks.cases.privacy.masking import detect_pii
 from yarus.tasks.cases.privacy.pseudonyms import (
     mask_dialog,
     mask_group,
@@ -107,7 +107,7 @@ def test_truncate_text_never_splits_personal_data(limit: int) -> None:
     text = f"звоните на {PHONE} или пишите на kto-to@example.ru"
     short = truncate_text(text, limit)
     assert text.startswith(short) and len(short) <= limit
-    assert all(item.text in text and (item.text in short) != (item.start >= len(short)) for item in find(text))
+    assert all(item.text in text and (item.text in short) != (item.start >= len(short)) for item in detect_pii(text))
 
 
 def test_remove_personal_data_removes_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.personal_data.planted import PlantedText, make_planted_texts
 from yarus.db.importers import sample
-from yarus.tasks.cases.privacy.masking import find, make_pseudonym, mask
+from yarus.tasks.cases.privacy.masking import detect_pii, make_pseudonym, mask
 
 MIN_RECALL = {"phone": 0.98, "email": 0.98, "id": 0.98, "handle": 0.98, "address": 0.98, "name": 0.88}
 SPELLINGS = (
@@ -47,7 +47,7 @@ def planted_texts() -> list[PlantedText]:
 def test_find_recall_by_kind(planted_texts: list[PlantedText]) -> None:
     by_kind: dict[str, list[bool]] = defaultdict(list)
     for item in planted_texts:
-        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in find(item.text)))
+        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in detect_pii(item.text)))
         by_kind[item.kind].append(all(n in covered for n in range(item.start, item.end) if item.text[n].isalnum()))
     shares = {kind: sum(detected) / len(detected) for kind, detected in by_kind.items()}
     print("".join(f"\n{kind:8} {share:5.0%}" for kind, share in shares.items()))
@@ -73,7 +73,7 @@ def test_spellings_share_one_pseudonym(kind, spelling, others) -> None:  # type:
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_find_ignores_published_numbers(text: str) -> None:
-    assert find(text) == []
+    assert detect_pii(text) == []
 
 
 def test_find_has_no_false_positives_in_the_sample() -> None:
@@ -82,14 +82,14 @@ def test_find_has_no_false_positives_in_the_sample() -> None:
     sample_texts = [
         row.values.get(name) or "" for row in (*rows.questions, *rows.chunks) for name in ("question", "answer", "text")
     ]
-    findings = [item for text in sample_texts for item in find(text)]
+    findings = [item for text in sample_texts for item in detect_pii(text)]
     false_positives = [item.text for item in findings if not (item.kind == "email" or item.text.startswith("st123456"))]
     assert len(sample_texts) > 800 and len(false_positives) <= 1, false_positives
 
 
 def test_find_returns_spans_of_the_original_text() -> None:
     text = "ﬁﷺ e\u0301 \u200b８９２７\u200b１２３４５６７\ufeff и Ива\u0301нов\u00a0Иван"
-    phone, name = find(text)
+    phone, name = detect_pii(text)
     assert (phone.kind, phone.text.strip("\ufeff")) == ("phone", "８９２７\u200b１２３４５６７")
     assert (name.kind, name.text) == ("name", "Ива\u0301нов\u00a0Иван")
     assert all(text[finding.start : finding.end] == finding.text for finding in (phone, name))
@@ -97,7 +97,7 @@ def test_find_returns_spans_of_the_original_text() -> None:
 
 def test_find_detects_names_with_lookalike_letters() -> None:
     latin_a_and_o = "Ив\u0061н\u006fв Ив\u0061н"
-    assert [finding.text for finding in find(f"это {latin_a_and_o}, здравствуйте")] == [latin_a_and_o]
+    assert [finding.text for finding in detect_pii(f"это {latin_a_and_o}, здравствуйте")] == [latin_a_and_o]
 
 
 @pytest.mark.parametrize("piece", REPEATED)
@@ -109,7 +109,7 @@ def test_find_takes_linear_time_on_repetitions(piece: str) -> None:
         times = []
         for _ in range(2):
             start = time.process_time()
-            find(text)
+            detect_pii(text)
             times.append(time.process_time() - start)
         return max(min(times), 1e-3)
 

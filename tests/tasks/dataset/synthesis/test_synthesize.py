@@ -19,9 +19,9 @@ from tests.support.evaluations import (
 )
 from tests.support.llm_server import FakeLLMServer, make_completion, make_score_completion
 from yarus.db.errors import InputError
-from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.db.source_rows import read_questions
-from yarus.db.sources import find_loaded_source, snapshot
+from yarus.db.sources import find_loaded_source, open_snapshot
 from yarus.tasks.dataset.synthesis.checks import (
     MAX_TRIES,
     KnownQuestions,
@@ -71,13 +71,13 @@ def library(engine: Engine) -> str:
     ]
     questions = [{"id": str(i), "question": f"как вернуть книгу по предмету {THINGS[i]}"} for i in range(10)]
     rows = ImportedRows([IncomingRow("q", row) for row in questions], [IncomingRow("c", row) for row in chunks])
-    fill(engine, "library", rows, language="ru", origin="a test")
+    load_rows(engine, "library", rows, language="ru", origin="a test")
     return "library"
 
 
-def load_rows(engine: Engine, name: str) -> list[dict[str, Any]]:
+def read_rows(engine: Engine, name: str) -> list[dict[str, Any]]:
     data_source = find_loaded_source(engine, name)
-    with snapshot(data_source) as connection:
+    with open_snapshot(data_source) as connection:
         return read_questions(connection, data_source, all_rows=True)
 
 
@@ -121,7 +121,7 @@ def test_synthesis_fills_source(engine: Engine, library: str, model_server: Fake
     model_server.script = reply_well
     result = synthesize(source=library, into="made_good", n=9)
     assert (result["n_accepted"], result["kinds"]) == (9, {"single": 3, "multi": 3, "unanswerable": 3})
-    rows = load_rows(engine, "made_good")
+    rows = read_rows(engine, "made_good")
     assert {row["origin"] for row in rows} == {"synthetic"}
     by_kind = {kind: [row for row in rows if row["review"]["kind"] == kind] for kind in result["kinds"]}
     assert all(len(row["relevant_chunk_ids"]) == 1 and row["answerable"] for row in by_kind["single"])
@@ -144,9 +144,9 @@ def test_synthesis_repeats_without_new_calls(engine: Engine, library: str, model
     repeated = synthesize(source=library, into="made_twice", n=6, seed=5)
     assert len(model_server.requests) == n_calls and repeated["n_new_calls"] == 0
     assert repeated["examples"] == first["examples"]
-    assert len(load_rows(engine, "made_twice")) == 6
+    assert len(read_rows(engine, "made_twice")) == 6
     other_result = synthesize(source=library, into="made_twice", n=6, seed=6)
-    assert len(load_rows(engine, "made_twice")) == 6 + other_result["n_accepted"]
+    assert len(read_rows(engine, "made_twice")) == 6 + other_result["n_accepted"]
 
 
 @pytest.mark.slow("process: it is killed")
@@ -239,7 +239,7 @@ def test_offline_synthesis_is_extractive(engine: Engine, at_home: Path, library:
     assert result["generator"] == "extractive (no language model)"
     assert result["n_new_calls"] == 0 and result["n_accepted"] >= 4
     texts_by_chunk = {f"c{i}": TEXT.format(i, THINGS[i // 2], i + 99) for i in range(20)}
-    for row in load_rows(engine, "made_offline"):
+    for row in read_rows(engine, "made_offline"):
         if row["review"]["kind"] == "single" and row["relevant_chunk_ids"] != ["huge"]:
             assert row["ground_truth_answer"] in texts_by_chunk[row["relevant_chunk_ids"][0]]
 
@@ -253,11 +253,11 @@ def test_synthesis_rejects_unusable_sources(engine: Engine, at_home: Path, libra
     one_word_rows = ImportedRows(
         [IncomingRow("q", {"id": "1", "question": "где?"})], [IncomingRow("c", {"id": "1", "text": "Пусто"})]
     )
-    fill(engine, "words_only", one_word_rows, language="ru", origin="a test")
+    load_rows(engine, "words_only", one_word_rows, language="ru", origin="a test")
     with pytest.raises(InputError, match="no chunk of a sentence or more"):
         synthesize(source="words_only", into="made_of_nothing")
     single_chunk_rows = ImportedRows([], [IncomingRow("c", {"id": "1", "text": "Одна фраза из пяти слов."})])
-    fill(engine, "lone", single_chunk_rows, language="ru", origin="a test")
+    load_rows(engine, "lone", single_chunk_rows, language="ru", origin="a test")
     result = synthesize(source="lone", into="made_of_little", n=2, kinds="multi")
     assert result["rejected"] == {"no_page_with_two_chunks": 2}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from yarus.db.errors import InputError
 from yarus.tasks.config.former_names import FORMER_SETTINGS
 from yarus.tasks.config.settings import ModelRole, Settings
-from yarus.tasks.models.prompts import PROMPTS_FOLDER, SHAPES, prompts
+from yarus.tasks.models.prompts import PROMPTS_FOLDER, SHAPES, read_prompts
 
 TEXTS = {"question": "В чём вопрос?", "context": "Контекст.", "reference": "Эталон.", "answer": "Ответ."} | {
     "passage": "Отрывок."
@@ -26,11 +26,11 @@ LIST_TEXTS = {
     "history": {"question_1": "Сказано.", "answer_1": "Отвечено."},
 }
 """Variables with several texts."""
-PROMPTS = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
+PROMPTS = {language: read_prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
 
 
 def load_prompts(role: str, path):
-    return prompts(Settings(_env_file=None, **{FORMER_SETTINGS.get(role, role): ModelRole(prompt=path)}))
+    return read_prompts(Settings(_env_file=None, **{FORMER_SETTINGS.get(role, role): ModelRole(prompt=path)}))
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in (PROMPTS_FOLDER / "ru").iterdir()))
@@ -198,7 +198,7 @@ texts: answer, question
 def test_rubric_becomes_a_prompt(tmp_path):
     (tmp_path / "any.txt").write_text(RUBRIC, encoding="utf-8")
     for language, label in (("ru", "Эталон"), ("en", "Reference")):
-        rubric = prompts(Settings(_env_file=None, rubrics=tmp_path, language=language))["rubric_politeness"]
+        rubric = read_prompts(Settings(_env_file=None, rubrics=tmp_path, language=language))["rubric_politeness"]
         filled = rubric.fill(TEXTS)
         assert filled.startswith("Насколько ответ вежлив, если цена $5?\n")
         assert "1 - приветлив\n0.5 - нейтрален\n0 - груб" in filled
@@ -223,16 +223,16 @@ def test_rubric_becomes_a_prompt(tmp_path):
 def test_unusable_rubric_is_rejected_with_reason(tmp_path, old, new, message):
     (tmp_path / "any.txt").write_text(RUBRIC.replace(old, new), encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        prompts(Settings(_env_file=None, rubrics=tmp_path))
+        read_prompts(Settings(_env_file=None, rubrics=tmp_path))
 
 
 def test_rubrics_of_one_name_are_rejected(tmp_path):
     for name in ("first", "second"):
         (tmp_path / f"{name}.txt").write_text(RUBRIC, encoding="utf-8")
     with pytest.raises(InputError, match=r"second.txt: the name 'politeness' is taken by another rubric"):
-        prompts(Settings(_env_file=None, rubrics=tmp_path))
+        read_prompts(Settings(_env_file=None, rubrics=tmp_path))
 
 
 def test_missing_folder_of_rubrics_is_rejected(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
-        prompts(Settings(_env_file=None, rubrics=tmp_path / "absent"))
+        read_prompts(Settings(_env_file=None, rubrics=tmp_path / "absent"))

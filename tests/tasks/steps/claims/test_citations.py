@@ -11,7 +11,7 @@ import pytest
 from tests.support.evaluation_history import make_source_name
 from tests.support.evaluations import PAGE_URL, evaluate, get_value, load, question, read_rows
 from yarus.db.source_rows import read_corpus, read_questions
-from yarus.db.sources import snapshot
+from yarus.db.sources import open_snapshot
 from yarus.tasks.config.connections import open_source as source_of
 
 Document = dict[str, Any]
@@ -106,7 +106,7 @@ def test_citation_precision_flags_exactly_swapped_pages(
 ) -> None:
     """In the sample's answers 30 % of the named pages are exchanged; the truth is computed by text search."""
     source = source_of("sample")
-    with snapshot(source) as connection:
+    with open_snapshot(source) as connection:
         questions, corpus = read_questions(connection, source), read_corpus(connection, source, vectors=False)
     pages: dict[str, str] = {}
     for url, text in zip(corpus.urls, corpus.texts, strict=True):

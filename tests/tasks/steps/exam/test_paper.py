@@ -9,7 +9,7 @@ import pytest
 from yarus.metrics.exam_kinds import KINDS, PROMPTS
 from yarus.tasks.cases.text import word_stems
 from yarus.tasks.steps.exam.damage import NUMBER
-from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Item, Paper, papers
+from yarus.tasks.steps.exam.paper import AnsweredQuestion, ExaminedQuestion, Item, Paper, write_papers
 
 ASKED: dict[str, tuple[str, ...]] = dict.fromkeys(PROMPTS, ())
 
@@ -34,7 +34,7 @@ def make_papers(
         for subject in subjects
         if subject.reference
     ]
-    return papers(chosen, answered, ASKED, language=language, seed=seed)
+    return write_papers(chosen, answered, ASKED, language=language, seed=seed)
 
 
 def parts(text: str) -> set[str]:

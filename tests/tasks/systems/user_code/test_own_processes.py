@@ -17,7 +17,7 @@ from tests.support.processes import wait_for
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.systems.external import UserCodeError
 from yarus.tasks.systems.process import MAX_OUTPUT_CHARACTERS
-from yarus.tasks.systems.sut import system
+from yarus.tasks.systems.sut import create_system
 from yarus.tasks.systems.user_code import MAX_LOST, TIMEOUT_S
 
 BOTH_KINDS = pytest.mark.parametrize("keyword", ["def", "async def"])
@@ -151,7 +151,7 @@ def test_cancelled_question_ends_its_process(bot: WriteBot) -> None:
     )
 
     async def cancel_question() -> None:
-        task = asyncio.create_task(system(name, get_settings(), USER_CODES).answers(["q"]))
+        task = asyncio.create_task(create_system(name, get_settings(), USER_CODES).answers(["q"]))
         await asyncio.to_thread(wait_for, "question", Path("pid").exists)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

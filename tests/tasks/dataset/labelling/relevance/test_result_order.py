@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from yarus.tasks.cases.labels import NO_DUPLICATES
-from yarus.tasks.cases.rankings import Pool, relabel_cases, score
+from yarus.tasks.cases.rankings import Pool, add_metrics, relabel_cases
 from yarus.tasks.cases.table import float_column, make_cases
 from yarus.tasks.dataset.labelling.relevance.result_order import (
     estimate_people_metrics,
@@ -81,7 +81,7 @@ def estimate_means(pools: list[Pool], truth: list[dict[str, bool]], names: list[
 
 
 def true_means(pools: list[Pool], truth: list[dict[str, bool]]) -> dict[str, float]:
-    scored = score(relabel_cases(make_cases(pooled=pools), truth), NO_DUPLICATES, 10)
+    scored = add_metrics(relabel_cases(make_cases(pooled=pools), truth), NO_DUPLICATES, 10)
     return {name: float(float_column(scored, name).mean()) for name in NAMES}
 
 
