@@ -42,6 +42,8 @@ from yarus.tasks.comparison.metric_values import comparable_numbers, find_losses
 from yarus.tasks.dataset.labelling.corrected import store_corrections
 from yarus.tasks.dataset.labelling.relevance.pools import has_llm_labels
 from yarus.tasks.evaluation.aggregate import select_stratum
+from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.judge_standing import find_stand_in_metrics
 from yarus.tasks.evaluation.number_format import replace_non_finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
@@ -104,11 +106,23 @@ def gate(engine: Engine, evaluation_id: str, policy: GateRules, *, baseline: str
         "file": policy.file,
         "baseline": before["id"] if before else None,
         "baseline_kind": kind,
+        "unjudged_metrics": _list_unjudged_metrics(row, rules),
         "rules": results,
     }
 
 
+<<<<<<< HEAD
 def applies_to_tier(rule: GateRule, tier: str) -> bool:
+=======
+def _list_unjudged_metrics(row: RowMapping, rules: Sequence[GateRule]) -> list[str]:
+    """Return the metrics of the rules that a stand-in judged, not a language model."""
+    metrics = list(dict.fromkeys(rule.metric for rule in rules))
+    unjudged = find_stand_in_metrics(EvaluationConfig.of(row).document(), metrics)
+    return [metric for metric in metrics if metric in unjudged]
+
+
+def applies(rule: GateRule, tier: str) -> bool:
+>>>>>>> 744aead7 (State figures, reasons and actions in a gate's first lines)
     """Return whether a rule applies to a tier."""
     if rule.stratum is not None and tier != tier_of_stratum(rule.stratum):
         return False

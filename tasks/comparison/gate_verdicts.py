@@ -73,6 +73,8 @@ class GateResult(TypedDict):
     baseline_kind: BaselineKind | None
     """`given`: on the command line; `pinned`: in the gate file; `accepted`: by a person; `first`: the first of its
     comparability key; `previous`: the evaluation before, which was requested and may be bad."""
+    unjudged_metrics: list[str]
+    """Metrics of the rules that a stand-in judged, not a language model; their verdicts do not measure quality."""
     rules: list[RuleResult]
 
 
