@@ -32,7 +32,7 @@ from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation import number_format, result_files
 from yarus.tasks.evaluation import summary as report
 from yarus.tasks.evaluation.batches import artifact_key, name_flow_run, request_best_effort
-from yarus.tasks.evaluation.guidance import advise_next_step, certainty_sentence, lead_sentence, summary_sentence
+from yarus.tasks.evaluation.guidance import advise_next_step, lead_sentence, summary_sentence
 from yarus.tasks.evaluation.number_format import format_grade, format_plain_interval, format_rounded, metric_unit
 from yarus.tasks.evaluation.summary import EvaluationSummary, NightDocument, evaluations_with_metrics, has_metrics
 
@@ -92,8 +92,8 @@ def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, re
     """Return the verdict: the meaning of the numbers, the next step, changes, worst cases and the report."""
     words = texts("artifacts", language)
     problem = [changes["problem"][language]] if changes["problem"] else []
-    answer = [summary_sentence(summary), certainty_sentence(summary)] if summary["state"] != "invalid" else []
-    sentences = [*(text[language] for text in answer if text), *problem, advise_next_step(summary)[0][language]]
+    answer = [summary_sentence(summary)[language]] if summary["state"] != "invalid" else []
+    sentences = [*answer, *problem, advise_next_step(summary)[0][language]]
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {told(summary['error'] or '', language)}.")
     parts = [" ".join(_end_sentence(text) for text in sentences)]

@@ -25,7 +25,6 @@ from yarus.tasks.evaluation.findings.exam import exam_tables
 from yarus.tasks.evaluation.guidance import (
     advise_next_step,
     case_names,
-    certainty_sentence,
     choose_first_evaluation,
     finding_sentences,
     lead_sentence,
@@ -33,7 +32,7 @@ from yarus.tasks.evaluation.guidance import (
     unsupported_facts_sentence,
 )
 from yarus.tasks.evaluation.number_format import format_grade, format_plain_interval
-from yarus.tasks.evaluation.queries import format_condition
+from yarus.tasks.evaluation.queries import format_conditions
 from yarus.tasks.evaluation.summary import (
     EvaluationSummary,
     FailedEvaluation,
@@ -86,9 +85,9 @@ def print_summary(summary: EvaluationSummary, language: str, *, show_all: bool =
     if system:
         console.print(f"{words['system']}: {clean(system)}", style="dim")
     if summary["metrics"]:
-        for part in _list_strata(summary["tier"], summary.get("strata", {}), language):
-            console.print(part)
         _print_metrics(console, summary, language, show_all=show_all)
+        for part in _list_strata(summary["tier"], summary.get("strata", {}), language) if show_all else ():
+            console.print(part)
     if "exam" in summary:
         console.print(*make_exam_tables(summary, language)[: 2 if show_all else 1])
     _print_statuses(console, summary, language, show_all=show_all)
@@ -115,8 +114,7 @@ def _list_answer_lines(summary: EvaluationSummary, language: str) -> Iterator[st
     if summary["error"]:
         yield told(summary["error"], language)
     if summary["state"] == "completed":
-        certainty = certainty_sentence(summary)
-        yield " ".join(sentence[language] for sentence in (summary_sentence(summary), certainty) if sentence)
+        yield summary_sentence(summary)[language]
     if summary["parquet"] or not has_metrics(summary):
         yield _format_advice(summary, language)
 
@@ -126,7 +124,8 @@ def _format_advice(summary: EvaluationSummary, language: str) -> str:
     advice, condition = advise_next_step(summary)
     if not condition:
         return advice[language]
-    values = {"advice": advice[language], "id": summary["evaluation_id"], "where": format_condition(condition)}
+    where = " ".join(f"--where '{text}'" for text in format_conditions(condition))
+    values = {"advice": advice[language], "id": summary["evaluation_id"], "where": where}
     return texts("terminal", language)["read"].format(**values)
 
 

@@ -1,6 +1,6 @@
 """Explain the results and the next step in one sentence each, for people who see these metrics for the first time."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,10 +20,14 @@ from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, 
 
 Condition = dict[str, Any]
 """A filter of cases: metric, min, max, failure, status."""
+FOUND_NOT_FIRST: Condition = {"metric": "mrr", "min": 0.1, "max": 0.5}
+"""The first right passage has a rank between 2 and 10: its reciprocal is in this range."""
 JUDGED_FINDINGS: tuple[Feature, ...] = (failures, showing)
 """Findings that rest on what the judge scored."""
 EXPLAINING_TIER = "tier0"
 """The tier that explains others and leads a report only if nothing else was measured."""
+BAD_GRADES = ("attention", "absent", "weak")
+"""Grades below good or reasonable."""
 FAIR_KAPPA = 0.4
 """If the interval of a kappa reaches this value, the agreement may be better than chance."""
 
@@ -37,6 +41,8 @@ class WeakestTier(NamedTuple):
     grades: GradeRange
     bound: float
     """Threshold of the grade above the lower of them."""
+    formatted: TranslatedText
+    """The value with its interval."""
 
 
 def find_weakest_tier(summaries: Iterable[EvaluationSummary]) -> WeakestTier | None:
@@ -135,17 +141,16 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
         "reasonable": "weakest good",
     }
     is_certain = candidate.grades.low == candidate.grades.high
-    label = translations("metric_labels", candidate.metric)
-    words = {
-        "tier": _tier_name(candidate.tier),
-        "label": {language: text[0].lower() + text[1:] for language, text in label.items()},
-    }
-    numbers = {"value": f"{candidate.value:.3f}", "bound": f"{candidate.bound:g}"}
-    return _text(key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure"), words, **numbers)
+    chosen = key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure")
+    words = {"tier": _tier_name(candidate.tier), "value": candidate.formatted}
+    embeddings = [graded for summary in summaries if summary["tier"] == EXPLAINING_TIER for graded in _graded(summary)]
+    if candidate.grades.low in key and embeddings and embeddings[0].grades.low in BAD_GRADES:
+        chosen, words["grade"] = "weakest but embeddings", translations("grades", embeddings[0].grades.low)
+    return _text(chosen, words, metric=candidate.metric, bound=f"{candidate.bound:g}")
 
 
 def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
-    """Return one sentence that sums up the numbers of an evaluation."""
+    """Return what sums up an evaluation: its numbers, the main one with its interval, and doubts about its judge."""
     values = _values(summary["metrics"])
     if summary["state"] not in ("completed", "invalid") or not values:
         return _text("not run")
@@ -156,12 +161,14 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    apart = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in ("strong", "reasonable")
+    metric = summary["metrics"][main]
+    apart = summary["tier"] == "tier0" and metric["grade"] in ("strong", "reasonable")
     try:
-        sentence = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_format(values))
+        sentence = _fill(f"tiers.{summary['tier']}", "says apart" if apart else "says", _format(summary))
     except LookupError:  # a value that the sentence speaks of was not measured
-        return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
-    return _join(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
+        value = _format_value(metric, partial(format_metric, main))
+        sentence = _text("value only", {"label": translations("metric_labels", main), "value": value})
+    return _join(sentence, _resting_on(summary), _doubt_text(metric), unsupported_facts_sentence(summary))
 
 
 def has_stand_in(summary: EvaluationSummary) -> bool:
@@ -171,11 +178,22 @@ def has_stand_in(summary: EvaluationSummary) -> bool:
 
 
 def _stand_in_text(summary: EvaluationSummary) -> TranslatedText:
-    """Return that no model judged, and the headline metrics that need no judge."""
-    metrics = summary["metrics"]
-    values = [f"{name} {format_metric(name, metrics[name]['value'])}" for name in _sound_headlines(summary)]
-    without = _text("without a judge", metrics=", ".join(values)) if values else None
-    return _join(_text("no model judged"), without, unsupported_facts_sentence(summary))
+    """Return that no model judged, and the headline metrics that need no judge, the first with its interval."""
+    metrics, names = summary["metrics"], _sound_headlines(summary)
+    if not names:
+        return _join(_text("no model judged"), unsupported_facts_sentence(summary))
+    first = _format_value(metrics[names[0]], partial(format_metric, names[0]))
+    others = "".join(f", {name} {format_metric(name, metrics[name]['value'])}" for name in names[1:])
+    without = _text("without a judge", {"value": first}, metric=names[0], others=others)
+    doubt = _doubt_text(metrics[names[0]])
+    return _join(_text("no model judged"), without, doubt, unsupported_facts_sentence(summary))
+
+
+def _doubt_text(metric: MetricSummary) -> TranslatedText | None:
+    """Return what is doubtful about the judge of a metric; None if it passed its exam, or if no judge is involved."""
+    if metric["judge"] in (None, "passed"):
+        return None
+    return _text("doubtful judge", {"standing": translations("standings", metric["judge"])})
 
 
 def finding_sentences(summary: EvaluationSummary) -> Iterator[TranslatedText]:
@@ -191,19 +209,6 @@ def _sound_headlines(summary: EvaluationSummary) -> list[str]:
     sound = [name for name in names if name in _values(metrics) and metrics[name]["judge"] != "stand-in"]
     also_shown = TIERS[summary["tier"]].also_shown
     return sorted(sound, key=lambda name: name not in also_shown) if has_stand_in(summary) else sound
-
-
-def certainty_sentence(summary: EvaluationSummary) -> TranslatedText | None:
-    """Return how sure the main metric is: its interval, and what is doubtful about its judge; None if unmeasured."""
-    main = next(iter(_sound_headlines(summary)), None)
-    if main is None:
-        return None
-    metric = summary["metrics"][main]
-    interval = format_plain_interval(metric, partial(format_metric, main))
-    parts = [_text("certainty", metric=main, interval=interval)]
-    if metric["judge"] not in (None, "passed") and summary["tier"] != "judge":  # there the sentence on the exam has it
-        parts.append(_text("doubtful judge", {"standing": translations("standings", metric["judge"])}))
-    return _join(*parts[not interval :]) if parts[not interval :] else None
 
 
 def _resting_on(summary: EvaluationSummary) -> TranslatedText | None:
@@ -248,10 +253,13 @@ def advise_next_step(summary: EvaluationSummary) -> tuple[TranslatedText, Condit
         return _text("resume", id=summary["evaluation_id"], tier=summary["tier"]), {}
     if summary["state"] == "invalid" or summary["coverage"] is None:
         return _about_coverage(summary)
+    ranking = _about_ranking(summary["metrics"])
     if has_stand_in(summary):
-        return _text("set a judge"), {}
-    if summary["tier"] in ("tier1", "real_users") and {"hit_rate@1", "hit_rate@10"} <= values.keys():
-        return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
+        needs_attention = ranking and summary["metrics"]["hit_rate@1"]["grade"] in BAD_GRADES
+        advice, condition = ranking if ranking and needs_attention else (None, {})
+        return _join(advice, _text("set a judge")), condition
+    if summary["tier"] in ("tier1", "real_users") and ranking:
+        return ranking
     if "failures" in summary and summary["failures"]["counts"]:
         return _about_failures(summary["failures"]["counts"])
     return _about_doubtful(summary, values)
@@ -264,15 +272,16 @@ def _graded(summary: EvaluationSummary) -> Iterator[WeakestTier]:
         if metric and bounds and metric["grade"] and metric["grade_high"] and metric["value"] is not None:
             position = GRADE_LADDERS[len(bounds)].index(metric["grade"])
             grades = GradeRange(metric["grade"], metric["grade_high"])
-            yield WeakestTier(summary["tier"], name, metric["value"], grades, bounds[min(position, len(bounds) - 1)])
+            bound = bounds[min(position, len(bounds) - 1)]
+            formatted = _format_value(metric, partial(format_metric, name))
+            yield WeakestTier(summary["tier"], name, metric["value"], grades, bound, formatted)
 
 
 def _urgency(candidate: WeakestTier) -> tuple[int, float]:
     """Return the sort key: certainly bad and noticed by users, certainly bad, possibly bad, then the better ones."""
-    bad = ("attention", "absent", "weak")
     level = {"good": 3, "reasonable": 3}.get(candidate.grades.low, 4)
-    if candidate.grades.low in bad:
-        level = 2 if candidate.grades.high not in bad else 0 if TIERS[candidate.tier].felt else 1
+    if candidate.grades.low in BAD_GRADES:
+        level = 2 if candidate.grades.high not in BAD_GRADES else 0 if TIERS[candidate.tier].felt else 1
     return level, candidate.value / candidate.bound
 
 
@@ -304,11 +313,16 @@ def _about_doubtful(summary: EvaluationSummary, values: Mapping[str, float]) -> 
     return translations(f"tiers.{tier}", "advice"), TIERS[tier].doubtful if n else {}
 
 
-def _about_ranking(share_first: float, share_in_ten: float) -> tuple[TranslatedText, Condition]:
+def _about_ranking(metrics: Mapping[str, MetricSummary]) -> tuple[TranslatedText, Condition] | None:
+    """Return advice on questions whose right passage is not first; None if the hit rates were not measured."""
+    values = _values(metrics)
+    if not {"hit_rate@1", "hit_rate@10"} <= values.keys():
+        return None
+    share_first, share_in_ten = values["hit_rate@1"], values["hit_rate@10"]
     if share_first == 1:
         return _text("nothing to do"), {}
-    if share_in_ten - share_first > 1 - share_in_ten:
-        return _text("re-rank", gap=format_percent(share_in_ten - share_first)), {"metric": "hit_rate@1", "max": 0}
+    if share_in_ten - share_first > 1 - share_in_ten and "mrr" in values:
+        return _text("re-rank", gap=format_percent(share_in_ten - share_first)), FOUND_NOT_FIRST
     return _text("missed", missed=format_percent(1 - share_in_ten)), {"metric": "hit_rate@10", "max": 0}
 
 
@@ -327,7 +341,7 @@ def _of_judge(summary: EvaluationSummary) -> TranslatedText | None:
     if not judged_twice or metrics["consistency_score"]["judge"] == "stand-in":
         return None
     try:
-        return translations("tiers.judge", _agreement(metrics["weighted_kappa"]), **_format(_values(metrics)))
+        return _fill("tiers.judge", _agreement(metrics["weighted_kappa"]), _format(summary))
     except LookupError:  # a value that the sentence speaks of was not measured
         return None
 
@@ -349,15 +363,27 @@ def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:
     return {name: metric["value"] for name, metric in metrics.items() if metric["value"] is not None}
 
 
-def _format(values: Mapping[str, float]) -> dict[str, str]:
-    """Format values for a sentence: shares in percent, counts whole; `@` and dots are not allowed in templates."""
-    formatted = {}
-    for name, value in values.items():
-        unit = METRICS[name].unit if name in METRICS else "share"
-        formatted[name.replace("@", "_at_")] = (
-            f"{value:.0f}" if unit == "count" else format_percent(value) if unit == "share" else f"{value:.2f}"
-        )
+def _format(summary: EvaluationSummary) -> dict[str, TranslatedText]:
+    """Format values for a sentence: shares in percent, counts whole, the main metric with its interval.
+
+    `@` and dots are not allowed in templates.
+    """
+    formatted, main = {}, TIERS[summary["tier"]].headlines[0]
+    for name, metric in summary["metrics"].items():
+        if metric["value"] is not None:
+            unit = METRICS[name].unit if name in METRICS else "share"
+            write = format_percent if unit == "share" else partial(format_metric, name)
+            text = write(metric["value"])
+            formatted[name.replace("@", "_at_")] = (
+                _format_value(metric, write) if name == main else dict.fromkeys(LANGUAGES, text)
+            )
     return formatted
+
+
+def _format_value(metric: MetricSummary, write: Callable[[float], str]) -> TranslatedText:
+    """Format a measured value with its 95 % interval, if it has one."""
+    value, interval = write(metric["value"] or 0), format_plain_interval(metric, write).replace(" % –", " –")
+    return _text("with interval", value=value, interval=interval) if interval else dict.fromkeys(LANGUAGES, value)
 
 
 def _tier_name(tier: str) -> TranslatedText:
@@ -366,9 +392,14 @@ def _tier_name(tier: str) -> TranslatedText:
 
 
 def _text(key: str, words: Mapping[str, TranslatedText] | None = None, **values: str) -> TranslatedText:
+    return _fill("guidance", key, words or {}, **values)
+
+
+def _fill(section: str, key: str, words: Mapping[str, TranslatedText], **values: str) -> TranslatedText:
+    """Return a text in every language, formatted with values and words of that language."""
     return {
-        language: texts("guidance", language)[key].format(
-            **{name: text[language] for name, text in (words or {}).items()}, **values
+        language: texts(section, language)[key].format(
+            **{name: text[language] for name, text in words.items()}, **values
         )
         for language in LANGUAGES
     }

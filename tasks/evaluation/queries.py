@@ -42,17 +42,17 @@ def filter_cases(engine: Engine, evaluation_id: str, conditions: Sequence[str]) 
     return cases
 
 
-def format_condition(condition: Mapping[str, Any]) -> str:
-    """Format a condition of guidance for `yarus cases --where`.
+def format_conditions(condition: Mapping[str, Any]) -> list[str]:
+    """Format a condition of guidance as values of `yarus cases --where`; all of them must hold.
 
     Args:
-        condition: `metric` with `min` or `max`, else one column with its value.
+        condition: `metric` with `min`, `max` or both, else one column with its value.
     """
     if "metric" not in condition:
         ((name, value),) = condition.items()
-        return f"{name}={value}"
-    sign, bound = ("<=", condition["max"]) if "max" in condition else (">=", condition["min"])
-    return f"{condition['metric']}{sign}{bound:g}"
+        return [f"{name}={value}"]
+    signs = {"min": ">=", "max": "<="}
+    return [f"{condition['metric']}{sign}{condition[end]:g}" for end, sign in signs.items() if end in condition]
 
 
 def match_condition(cases: pa.Table, condition: str) -> pa.ChunkedArray:

@@ -11,7 +11,7 @@ from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.findings.finding import MeasuredEvaluation
 from yarus.tasks.evaluation.findings_schema import Failures
-from yarus.tasks.evaluation.queries import format_condition, match_condition
+from yarus.tasks.evaluation.queries import format_conditions, match_condition
 
 FAILURE_STAGES = ("retrieval", "generation", "refusal", "gate", "label")
 MAX_LISTED = 5
@@ -40,7 +40,7 @@ def find(evaluated: MeasuredEvaluation) -> dict[str, Failures | int]:
     if "failure" in cases.column_names:
         documents["failures"] = count_failures(cases)
     if doubtful and doubtful["metric"] in cases.column_names:
-        documents["doubtful"] = pc.sum(match_condition(cases, format_condition(doubtful)), min_count=0).as_py()
+        documents["doubtful"] = pc.sum(match_condition(cases, format_conditions(doubtful)[0]), min_count=0).as_py()
     return documents
 
 

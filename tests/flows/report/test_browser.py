@@ -138,7 +138,7 @@ def go_to(page: Page, address: str) -> None:
 
 def test_overview_shows_weakest_tier_and_changes(page: Page) -> None:
     expect(page.locator("#overview h1 span[lang=ru]")).to_be_in_viewport()
-    expect(page.locator("#overview h1")).to_contain_text("Слабее всего вся система: полезность ответа 0.466")
+    expect(page.locator("#overview h1")).to_contain_text("Слабее всего вся система: avg_e2e_score 0.466")
     statements = page.locator("#overview .statements")
     expect(statements).to_contain_text(re.compile(r"Стало лучше.*avg_e2e_score.*\+0\.2", re.DOTALL))
     expect(page.locator(".row.weakest")).to_contain_text("Уровень 3")

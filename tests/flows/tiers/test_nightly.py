@@ -18,7 +18,7 @@ from yarus.metrics.table import METRICS, metrics_for_tier
 from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.guidance import advise_next_step
-from yarus.tasks.evaluation.queries import format_condition, match_condition
+from yarus.tasks.evaluation.queries import format_conditions, match_condition
 
 Night = dict[str, dict[str, Any]]
 # With the stand-ins, which call nothing and return no probabilities, and with one answer per question.
@@ -165,14 +165,19 @@ def test_advised_conditions_select_cases(night: Night) -> None:
         advice, condition = advise_next_step(summary)  # type: ignore[arg-type]
         assert all(advice.values())
         if condition:
-            advised[tier] = len(select_rows(summary["parquet"], format_condition(condition)))
+            advised[tier] = len(select_rows(summary["parquet"], format_conditions(condition)))
     assert "tier1" in advised and all(advised.values())
+    metrics = night["tier1"]["metrics"]
+    not_first = (metrics["hit_rate@10"]["value"] - metrics["hit_rate@1"]["value"]) * metrics["hit_rate@1"]["n_scored"]
+    assert advised["tier1"] == round(not_first), "the sentence and the command are about the same cases"
     doubtful_counts = {tier: summary["doubtful"] for tier, summary in night.items() if "doubtful" in summary}
     assert set(doubtful_counts) == {tier for tier, declared in TIERS.items() if declared.doubtful}
     for tier, n in doubtful_counts.items():
-        assert len(select_rows(night[tier]["parquet"], format_condition(TIERS[tier].doubtful))) == n
+        assert len(select_rows(night[tier]["parquet"], format_conditions(TIERS[tier].doubtful))) == n
 
 
-def select_rows(parquet: str, condition: str) -> Any:
+def select_rows(parquet: str, conditions: list[str]) -> Any:
     cases = pq.ParquetFile(parquet).read()
-    return cases.filter(match_condition(cases, condition))
+    for condition in conditions:
+        cases = cases.filter(match_condition(cases, condition))
+    return cases

@@ -10,7 +10,6 @@ from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation.guidance import (
     advise_next_step,
     case_names,
-    certainty_sentence,
     choose_first_evaluation,
     find_weakest_tier,
     lead_sentence,
@@ -38,6 +37,9 @@ SOUND = [
     make_summary("tier1", **{"hit_rate@1": 0.7, "mrr": 0.9, "ndcg@10": 0.9}),
     make_summary("tier2", avg_faithfulness=0.95),
 ]
+LOWEST = (
+    "Of the graded tiers none needs attention; the lowest is retrieval: hit_rate@1 0.700 (95 % interval 0.700 – 0.700)."
+)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_lead_names_low_coverage_before_weakest() -> None:
     night = [make_summary("tier0", silhouette_score=-0.5), invalid]
     assert lead_sentence(night)["en"] == (
         "Too little was measured to decide: the whole system (72.3%). "
-        "The weakest is embeddings: separation of pages -0.500; good starts at 0.25."
+        "The weakest is embeddings: silhouette_score −0.500 (95 % interval −0.500 – −0.500); good starts at 0.25."
     )
     foremost = choose_first_evaluation(night)
     assert foremost is invalid
@@ -130,10 +132,14 @@ def test_lead_names_low_coverage_before_weakest() -> None:
 def test_lead_names_the_weakest_tier() -> None:
     worst = lead_sentence([*SOUND, make_summary("tier3", avg_e2e_score=0.3)])
     assert worst == {
-        "ru": "Слабее всего вся система: полезность ответа 0.300, порог «хорошо» — 0.6.",
-        "en": "The weakest is the whole system: usefulness of the answer 0.300; good starts at 0.6.",
+        "ru": "Слабее всего вся система: avg_e2e_score 0.300 (95 % интервал 0.300 – 0.300), порог «хорошо» — 0.6.",
+        "en": "The weakest is the whole system: avg_e2e_score 0.300 (95 % interval 0.300 – 0.300); good starts at 0.6.",
     }
-    assert lead_sentence(SOUND)["en"] == "No tier needs attention. The lowest is retrieval: right passage first 0.700."
+    assert lead_sentence(SOUND)["en"] == LOWEST
+    assert lead_sentence([*SOUND, make_summary("tier0", silhouette_score=-0.5)])["en"] == (
+        "Apart from embeddings (No structure), no graded tier needs attention; "
+        "the lowest is retrieval: hit_rate@1 0.700 (95 % interval 0.700 – 0.700)."
+    )
     assert lead_sentence([make_summary("tier2", avg_faithfulness=0.95)])["en"].startswith(
         "Every graded tier is excellent."
     )
@@ -141,10 +147,7 @@ def test_lead_names_the_weakest_tier() -> None:
 
 def test_lead_puts_users_before_failed_embeddings() -> None:
     failed: Document = {"tier": "tier0", "state": "failed", "error": "no database"}
-    assert lead_sentence([failed, *SOUND])["en"] == (
-        "No tier needs attention. The lowest is retrieval: right passage first 0.700. "
-        "Not measured, because the run failed: embeddings."
-    )
+    assert lead_sentence([failed, *SOUND])["en"] == (f"{LOWEST} Not measured, because the run failed: embeddings.")
     assert lead_sentence([failed])["en"] == "Not measured, because the run failed: embeddings."
 
 
@@ -159,7 +162,7 @@ def test_stand_in_judge_gives_no_sentence_on_quality() -> None:
     summary = make_stand_in_summary()
     assert summary_sentence(summary)["en"] == (
         "Quality was not measured: no language model judged. "
-        "Measured without a judge: hit_rate@1 0.183, avg_semantic_similarity 0.200."
+        "Measured without a judge: hit_rate@1 0.183 (95 % interval 0.183 – 0.183), avg_semantic_similarity 0.200."
     )
     assert advise_next_step(summary)[0]["en"].startswith("To measure quality, let a language model judge")
     embeddings = make_summary("tier0", silhouette_score=-0.5)
@@ -169,14 +172,26 @@ def test_stand_in_judge_gives_no_sentence_on_quality() -> None:
     )
 
 
-def test_certainty_names_interval_and_doubtful_judge() -> None:
-    summary = make_summary("tier3", avg_e2e_score=0.65)
+def test_stand_in_advice_names_failed_retrieval_first() -> None:
+    summary = make_stand_in_summary()
+    summary["metrics"]["hit_rate@10"] = make_metric("hit_rate@10", 0.3, 0.3, 0.3)
+    advice, condition = advise_next_step(summary)
+    assert advice["en"].startswith("For 70 % of the questions the right passage is not in the first ten")
+    assert "let a language model judge" in advice["en"]
+    assert condition == {"metric": "hit_rate@10", "max": 0}
+    summary["metrics"]["hit_rate@1"] = make_metric("hit_rate@1", 0.95, 0.9, 0.99)
+    assert advise_next_step(summary)[0]["en"].startswith("To measure quality"), "retrieval needs no attention"
+
+
+def test_summary_has_interval_in_unit_of_number_and_doubtful_judge() -> None:
+    summary = make_summary("tier3", avg_e2e_score=0.65, refusal_rate=0.09)
     summary["metrics"]["avg_e2e_score"] |= {"ci_low": 0.55, "ci_high": 0.75, "judge": "failed"}
-    sentence = certainty_sentence(summary)
-    assert sentence is not None and sentence["en"] == (
-        "The 95 % interval of avg_e2e_score is 0.550 – 0.750. Judge failed its exam: do not act on this number yet."
-    )
-    assert certainty_sentence(make_summary("tier3", avg_e2e_score=None)) is None
+    assert summary_sentence(summary) == {
+        "en": "The answers are 65 % (95 % interval 55 – 75 %) as useful as the references; 9 % of the questions were "
+        "refused. Judge failed its exam: do not act on this number yet.",
+        "ru": "Полезность ответов — 65 % (95 % интервал 55 – 75 %) от эталонных, отказов — 9 %. "
+        "Судья не сдал экзамен: пока не опирайтесь на это число.",
+    }
 
 
 def test_hit_rate_is_shown_with_headlines_of_tier3_if_measured() -> None:
@@ -189,14 +204,15 @@ def test_lead_is_cautious_when_interval_spans_grades() -> None:
     uncertain = make_summary("tier3", avg_e2e_score=0.65)
     uncertain["metrics"]["avg_e2e_score"] = make_metric("avg_e2e_score", 0.65, 0.55, 0.75)
     assert lead_sentence([*SOUND, uncertain])["en"] == (
-        "It is not clear yet whether the whole system is good: usefulness of the answer 0.650; good starts at 0.6."
+        "It is not clear yet whether the whole system is good: "
+        "avg_e2e_score 0.650 (95 % interval 0.550 – 0.750); good starts at 0.6."
     )
     certain = make_summary("tier1", **{"hit_rate@1": 0.2})
     result = find_weakest_tier([uncertain, certain])
     assert result is not None and result.metric == "hit_rate@1", "what surely needs attention comes first"
     nearly_excellent = make_summary("tier2", avg_faithfulness=0.93)
     nearly_excellent["metrics"]["avg_faithfulness"] = make_metric("avg_faithfulness", 0.93, 0.88, 0.97)
-    assert lead_sentence([nearly_excellent])["en"].startswith("No tier needs attention."), "and not: all are excellent"
+    assert lead_sentence([nearly_excellent])["en"].startswith("Of the graded tiers none"), "and not: all are excellent"
 
 
 def make_judge(kappa: float | None, low: float | None, high: float | None, same: float, chance: float) -> Document:
@@ -238,7 +254,10 @@ def test_says_covers_every_tier_in_both_languages(tier: str, is_complete: bool) 
 
 def test_says_sums_up_numbers() -> None:
     result = summary_sentence(make_summary("tier1", **{"hit_rate@1": 0.624, "hit_rate@10": 0.9}))
-    assert result["en"] == "The right passage comes first for 62 % of the questions, and is in the first ten for 90 %."
+    assert result["en"] == (
+        "The right passage comes first for 62 % (95 % interval 62 – 62 %) of the questions, "
+        "and is in the first ten for 90 %."
+    )
     unknown = summary_sentence(make_summary("judge", consistency_score=0.02, consistency_score_expected=None))
     assert "chance" not in unknown["en"]
     assert unknown["en"].startswith("The judge was not examined")
@@ -247,7 +266,11 @@ def test_says_sums_up_numbers() -> None:
 @pytest.mark.parametrize(
     ("values", "begins", "shown"),
     [
-        ({"hit_rate@1": 0.6, "hit_rate@10": 0.9}, "For another 30 %", {"metric": "hit_rate@1", "max": 0}),
+        (
+            {"hit_rate@1": 0.6, "hit_rate@10": 0.9, "mrr": 0.7},
+            "For another 30 %",
+            {"metric": "mrr", "min": 0.1, "max": 0.5},
+        ),
         ({"hit_rate@1": 0.6, "hit_rate@10": 0.65}, "For 35 %", {"metric": "hit_rate@10", "max": 0}),
     ],
 )

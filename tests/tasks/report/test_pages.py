@@ -233,7 +233,7 @@ def test_report_shows_anchor_next_to_evaluation(engine: Engine, at_home: Path, t
     anchor = write_evaluation_with_cases(engine, tmp_path, source_of_both, low_columns, night=1, **anchor_values)
     page = write_report(engine, [anchor, night], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert f'content="{night} {anchor}"' in page
-    assert "right passage first 0.500" in page
+    assert "hit_rate@1 0.500" in page
     assert "Compared with" not in page
 
 
