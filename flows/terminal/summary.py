@@ -27,6 +27,7 @@ from yarus.tasks.evaluation.guidance import (
     case_names,
     choose_first_evaluation,
     finding_sentences,
+    has_stand_in,
     lead_sentence,
     summary_sentence,
     unsupported_facts_sentence,
@@ -86,8 +87,6 @@ def print_summary(summary: EvaluationSummary, language: str, *, show_all: bool =
         console.print(f"{words['system']}: {clean(system)}", style="dim")
     if summary["metrics"]:
         _print_metrics(console, summary, language, show_all=show_all)
-        for part in _list_strata(summary["tier"], summary.get("strata", {}), language) if show_all else ():
-            console.print(part)
     if "exam" in summary:
         console.print(*make_exam_tables(summary, language)[: 2 if show_all else 1])
     _print_statuses(console, summary, language, show_all=show_all)
@@ -164,8 +163,11 @@ def _format_state(summary: EvaluationSummary | FailedEvaluation, language: str) 
 
 
 def _print_metrics(console: Console, summary: EvaluationSummary, language: str, *, show_all: bool) -> None:
-    """Print the table of metrics that have a value, and one line per reason for the others."""
-    words = texts("terminal", language)
+    """Print the table of metrics that have a value, and one line per reason for the others; with `show_all` strata."""
+    words, strata = texts("terminal", language), summary.get("strata", {})
+    if HEADLINE_STRATUM in strata:
+        stratum = texts("strata", language)[HEADLINE_STRATUM]
+        console.print(words["headline"].format(stratum=stratum), style="bold")
     metrics = {name: metric for name, metric in summary["metrics"].items() if not name.startswith("exam_")}
     first = _select_headlines(summary)
     chosen = metrics if show_all else first
@@ -176,6 +178,8 @@ def _print_metrics(console: Console, summary: EvaluationSummary, language: str, 
     )
     if n_more:
         console.print(words["more metrics"].format(n=n_more, id=summary["evaluation_id"]), style="dim", soft_wrap=True)
+    if strata and show_all:
+        console.print(_make_strata_table(summary["tier"], strata, language))
     lines = list(_list_unmeasured(first | metrics, language))
     for line in lines if show_all else lines[:MAX_REASONS]:
         console.print(f"[yellow]{clean(line)}[/]", soft_wrap=True)
@@ -233,8 +237,8 @@ def _format_cells(name: str, metric: MetricSummary, language: str) -> tuple[str,
     )
 
 
-def _list_strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Iterator[Table | str]:
-    """Yield the tier's headline metrics by stratum, and the stratum to which the other metrics belong."""
+def _make_strata_table(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Table:
+    """Return a table of the tier's headline metrics by stratum."""
     words, names = texts("terminal", language), texts("strata", language)
     headlines = TIERS[tier].headlines
     table = Table(words["stratum"], *headlines, words["measured"], box=None)
@@ -242,9 +246,7 @@ def _list_strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], l
         values = [metrics[metric] for metric in headlines]
         numbers = ("—" if metric["value"] is None else f"{metric['value']:.3f}" for metric in values)
         table.add_row(names[name], *numbers, f"{values[0]['n_scored']} / {values[0]['n_total']}")
-    yield from [table] if strata else []
-    if HEADLINE_STRATUM in strata:
-        yield f"[bold]{words['headline'].format(stratum=names[HEADLINE_STRATUM])}[/]"
+    return table
 
 
 def _print_statuses(console: Console, summary: EvaluationSummary, language: str, *, show_all: bool) -> None:
@@ -283,7 +285,8 @@ def _list_interpretations(summary: EvaluationSummary, language: str) -> Iterator
         yield summary_sentence(summary)[language]
     for name in (name for name in metrics if name.startswith("bias_")):
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
-        if low is not None and high is not None and (low > 0 or high < 0):
+        is_meaningful = name != "bias_own_model" or not has_stand_in(summary)  # a stand-in has no model
+        if is_meaningful and low is not None and high is not None and (low > 0 or high < 0):
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
 
 

@@ -1,5 +1,6 @@
 """Check judges: steady, random, with a preference for long answers, half unreadable; repeated, resumed."""
 
+import copy
 import json
 import random
 from pathlib import Path
@@ -34,6 +35,14 @@ PROBES = ("padded", "reordered", "own_model", "plea")
 def print_to_text(summary: Document, capsys: pytest.CaptureFixture[str], language: str = "en") -> str:
     print_summary(summary, language)
     return capsys.readouterr().out
+
+
+def test_stand_in_has_no_answers_of_its_own_model(
+    night: dict[str, Document], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = copy.deepcopy(night["judge"])
+    judged["metrics"]["bias_own_model"] |= {"value": 0.03, "ci_low": 0.02, "ci_high": 0.04}
+    assert "the judge's own model" not in print_to_text(judged, capsys)
 
 
 def test_agreement_with_people_matches_scipy(night: dict[str, Document]) -> None:

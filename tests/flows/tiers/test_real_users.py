@@ -13,6 +13,7 @@ from tests.support.evaluations import evaluate, load, question
 from tests.support.steps import evaluate_real_users
 from yarus.db.loading.load_rows import ImportedRows, IncomingRow, load_rows
 from yarus.db.urls import canonical_url
+from yarus.flows.terminal.summary import print_summary
 
 Document = dict[str, Any]
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
@@ -60,6 +61,15 @@ def test_headline_is_confirmed_stratum(on_sample: Document) -> None:
     assert on_sample["system"]["unit"] == "page"
     assert 0.5 < on_sample["metrics"]["hit_rate@1"]["value"] < 1
     assert on_sample["strata"]["contradicted"]["mrr"]["value"] < on_sample["metrics"]["mrr"]["value"]
+
+
+def test_terminal_prints_strata_with_all_only(on_sample: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(on_sample, "en")
+    brief = capsys.readouterr().out
+    assert "Headline: confirmed by the user (score 5)" in brief and "Part of the log" not in brief
+    print_summary(on_sample, "en", show_all=True)
+    complete = capsys.readouterr().out
+    assert complete.index("95 % interval") < complete.index("Part of the log")
 
 
 def test_pages_are_canonical_and_unique(cases: list[dict[str, Any]]) -> None:

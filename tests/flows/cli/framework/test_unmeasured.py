@@ -1,5 +1,6 @@
 """Check that the terminal groups unmeasured metrics by reason; JSON has the reason per metric."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,15 @@ def test_measured_metrics_keep_their_rows(at_home: Path, tmp_path: Path, capsys:
     lines = print_lines(capsys, summary, show_all=True)
     assert sum(line.startswith(LABELLED) for line in lines) == 4
     assert not any("not measured" in line for line in lines)
+
+
+def test_progress_names_tier_and_source(
+    unmatched: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("yarus"), "propagate", True)
+    with caplog.at_level(logging.INFO, "yarus"):
+        evaluate("tier1", source=unmatched, retriever="fulltext")
+    assert "tier1, unmatched: 25 cases, 10 chunks" in caplog.text
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
