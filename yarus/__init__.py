@@ -85,9 +85,11 @@ def load(*files: str | os.PathLike[str], into: str, language: str | None = None,
     from yarus.deployments.upkeep.setup.files import describe_file, detect_language, load_files, recognise_all
     from yarus.flows.cli import open_database
     from yarus.flows.cli.load import choose_source_name
+    from yarus.tasks.config.settings import get_settings
 
     recognised = recognise_all([Path(file) for file in files], mapping)
-    texts_language = language or detect_language(map(describe_file, recognised))
+    texts_language = language or detect_language(describe_file(file).example for file in recognised)
+    texts_language = texts_language or get_settings().text_language
     return load_files(open_database(), choose_source_name(into, into), recognised, language=texts_language)
 
 

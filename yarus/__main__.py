@@ -26,7 +26,13 @@ from yarus.flows.cli.load import load
 from yarus.flows.cli.run import demo, doctor, run
 from yarus.flows.cli.serve import serve
 from yarus.flows.cli.sweep import robustness, sweep
-from yarus.tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED_EXIT_CODE, force_exit_after
+from yarus.tasks.evaluation.process_exit import (
+    CLOSED_PIPE_EXIT_CODE,
+    ENDING_S,
+    GRACE_S,
+    STOPPED_EXIT_CODE,
+    force_exit_after,
+)
 
 GC_THRESHOLD = 100_000
 """New objects before Python looks for reference cycles; by default it does so hundreds of times during the imports."""
@@ -74,6 +80,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
         warn_about_former_names()
         return localize_cli(cli, arguments).main(arguments, "yarus", standalone_mode=False) or 0
     except SystemExit as exit_request:
+        if isinstance(exit_request.__context__, BrokenPipeError):  # click and rich exit with 1, which means invalid
+            return CLOSED_PIPE_EXIT_CODE
         return int(exit_request.code or 0)
     except (click.Abort, KeyboardInterrupt):
         return STOPPED_EXIT_CODE

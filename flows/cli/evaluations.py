@@ -85,7 +85,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
     from yarus.tasks.cases.sampling import count_distinct_questions
     from yarus.tasks.config.settings import get_settings
     from yarus.tasks.evaluation.number_format import replace_non_finite
-    from yarus.tasks.evaluation.queries import filter_cases
+    from yarus.tasks.evaluation.queries import filter_cases, list_columns
 
     block_pandas_import()
     import pyarrow as pa
@@ -103,6 +103,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
             list(times.values()),
             rows["status"].to_pylist(),
             get_settings().language,
+            columns=list_columns(where),
             show_all=show_all,
         )
     warn_about_pseudonyms(source)

@@ -88,7 +88,9 @@ def init(
         _set_up(setup, settings, files_to_load)
     if as_json:
         click.echo(format_json(asdict(setup)))
-    elif not dry_run:
+    elif dry_run:
+        click.echo(texts("init", screen_language)["dry run"])
+    else:
         print_result(setup, screen_language)
 
 

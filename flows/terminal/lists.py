@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from yarus.flows.terminal.printing import MAX_QUESTION, add_colour, clean, get_tier_name, join_first, make_console
+from yarus.flows.terminal.printing import (
+    MAX_QUESTION,
+    add_colour,
+    clean,
+    format_metric,
+    get_tier_name,
+    join_first,
+    make_console,
+)
+from yarus.metrics.table import METRICS, grade
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import format_label
+from yarus.tasks.evaluation.guidance import BAD_GRADES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,15 +64,24 @@ def print_runs(rows: Iterable[RowMapping], language: str) -> None:
 
 
 def print_cases(
-    cases: "pa.Table", times: Sequence[int], statuses: Sequence[str], language: str, *, show_all: bool = False
+    cases: "pa.Table",
+    times: Sequence[int],
+    statuses: Sequence[str],
+    language: str,
+    *,
+    columns: Sequence[str] = (),
+    show_all: bool = False,
 ) -> None:
     """Print how many cases were measured, then the first, one line each: question and repetitions, or embedded text.
+
+    The line ends with the values of the metrics in question and where the answer fails, or else with the status.
 
     Args:
         cases: the cases to print, one per question.
         times: how often each question occurs.
         statuses: of all cases found.
         language: ru or en.
+        columns: those of the conditions; of them the line has the numbers.
         show_all: also print the relevant and the retrieved passages of each.
     """
     console, words = make_console(), texts("cases", language)
@@ -70,14 +89,41 @@ def print_cases(
     if (n_shown := sum(times)) < len(statuses):
         console.print(words["found"].format(n=n_shown, total=len(statuses)), style="dim", soft_wrap=True)
     for case, n in zip(cases.to_pylist(), times, strict=True):
-        status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
         line = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 has no question
         count = f" ×{n}" if n > 1 else ""
         question = clean(line if len(line) <= MAX_QUESTION else line[:MAX_QUESTION] + "…")
-        console.print(f"[bold]{clean(case['case_id'])}[/]  {question}{count}  [dim]{clean(status)}[/]", soft_wrap=True)
+        console.print(
+            f"[bold]{clean(case['case_id'])}[/]  {question}{count}  {_describe_case(case, columns, language)}",
+            soft_wrap=True,
+        )
         for name in ("relevant", "retrieved") if show_all else ():
             if case.get(name) is not None:
                 console.print(f"  [dim]{words[name]}[/] {clean(join_first(case[name]) or '—')}")
+
+
+def _describe_case(case: Mapping[str, Any], columns: Sequence[str], language: str) -> str:
+    """Return the values of columns with numbers, the bad ones marked, and where the answer fails, or else the status."""
+    parts = []
+    for name in columns:
+        if isinstance(value := case[name], int | float):
+            number = f"{clean(name)} {format_metric(name, value)}"
+            parts.append(f"[yellow]✗ {number}[/]" if _is_bad(name, value) else f"[dim]{number}[/]")
+    if case.get("failure") is not None:
+        parts.append(f"[yellow]✗ {texts('failures', language)[case['failure']]}[/]")
+    if not parts or case["status"] not in MEASURED_STATUSES:
+        reason = "" if case["reason"] is None else f": {told(case['reason'], language)}"
+        parts.append(f"[dim]{clean(case['status'] + reason)}[/]")
+    return "  ".join(parts)
+
+
+def _is_bad(column: str, value: float) -> bool:
+    """Return whether a value of a case has a bad grade; of a share without grades, whether it is the worst."""
+    metric = METRICS.get(column) or METRICS.get(f"avg_{column}")
+    if metric is None:
+        return False
+    if metric.thresholds:
+        return grade(metric.name, value) in BAD_GRADES
+    return metric.unit == "share" and value == {"higher": metric.low, "lower": metric.high}.get(metric.better)
 
 
 def _describe_statuses(statuses: Sequence[str], language: str) -> str:

@@ -15,6 +15,8 @@ GRACE_S = 3.0
 ENDING_S = 20.0
 """Time for Prefect to send remaining events to its server; without a server it retries each event for 7 s."""
 STOPPED_EXIT_CODE = 130
+CLOSED_PIPE_EXIT_CODE = 141
+"""As of a program that SIGPIPE ends, e.g. `cat FILE | head -1`."""
 CANCELLED_MESSAGE = "Stopped; the evaluation's row in the journal says how to resume it."
 """Message that Prefect shows for a stopped run."""
 

@@ -55,14 +55,25 @@ def format_conditions(condition: Mapping[str, Any]) -> list[str]:
     return [f"{condition['metric']}{sign}{condition[end]:g}" for end, sign in signs.items() if end in condition]
 
 
-def match_condition(cases: pa.Table, condition: str) -> pa.ChunkedArray:
-    """Return the mask of cases that a condition such as `status!=ok` or `mrr<0.5` is true for."""
+def list_columns(conditions: Sequence[str]) -> list[str]:
+    """Return the columns that conditions are about, each once."""
+    return list(dict.fromkeys(_parse_condition(condition)[0] for condition in conditions))
+
+
+def _parse_condition(condition: str) -> tuple[str, str, str]:
+    """Return the column, the sign and the value of a condition."""
     parsed = re.fullmatch(r"\s*(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", condition)
     if parsed is None:
         raise InputError(
             "condition {condition!r}: expected COLUMN=VALUE, or != < <= > >= ~ in place of =", condition=condition
         )
     name, sign, value = parsed.groups()
+    return name, sign, value
+
+
+def match_condition(cases: pa.Table, condition: str) -> pa.ChunkedArray:
+    """Return the mask of cases that a condition such as `status!=ok` or `mrr<0.5` is true for."""
+    name, sign, value = _parse_condition(condition)
     if name not in cases.column_names:
         raise unknown("column", name, cases.column_names)
     if name == "status" and sign in ("=", "!=") and value not in (*STATUSES_BY_SEVERITY, "null"):

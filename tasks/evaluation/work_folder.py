@@ -198,7 +198,7 @@ def save_loaded(
     run = replace(run, config=config, n_cases=len(cases))
     digest = case_set_hash(cases, *beside)
     journal.update_evaluation(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=config.stored())
-    log.info("%s, %s: %d cases, %d chunks", run.tier, where.name, len(cases), len(corpus.ids))
+    log.info("%s: %d cases, %d chunks", f"{run.tier}, {where.name}", len(cases), len(corpus.ids))
     return run
 
 

@@ -45,8 +45,8 @@ class FoundTable:
                 yield f"YARUS_SOURCE_COLUMNS__{table_name.upper()}__{key.upper()}", column
 
 
-def inspect_database(url: str) -> list[FoundTable]:
-    """Return the log and the passages among the tables of a database, from read-only snapshots.
+def inspect_database(url: str) -> tuple[list[FoundTable], list[str]]:
+    """Return the log and the passages among the tables of a database, and texts of them, from read-only snapshots.
 
     Raises:
         InputError: the address is not one of a database, or no table can be the log.
@@ -54,6 +54,7 @@ def inspect_database(url: str) -> list[FoundTable]:
     """
     engine = read_only_engine(validate_url(url), timeout_s=get_settings().source_timeout_s)
     proposals: dict[str, DetectedColumns] = {}
+    samples: dict[str, Sequence[Record]] = {}
     last_error: InputError | None = None
     with open_snapshot(Source("production", "production", get_settings().text_language, engine, {})) as connection:
         for name, table in _read_tables(connection):
@@ -64,7 +65,8 @@ def inspect_database(url: str) -> list[FoundTable]:
                 "production", "production", get_settings().text_language, engine, {name: table}
             )
             try:
-                proposals[name] = detect_columns(names, _sample_rows(single_table_source, table))
+                samples[name] = _sample_rows(single_table_source, table)
+                proposals[name] = detect_columns(names, samples[name])
             except InputError as error:  # a privileged role may be refused
                 last_error = error
     log = _choose_table("questions", proposals)
@@ -77,7 +79,9 @@ def inspect_database(url: str) -> list[FoundTable]:
             names=", ".join(proposals) or "none that look like a log",
         )
     passages = _choose_table("chunks", proposals)
-    return [log, *([passages] if passages else [])]
+    tables = [log, *([passages] if passages else [])]
+    columns = [(table, table.mapping[REQUIRED_COLUMNS[table.kind]]) for table in tables]
+    return tables, [str(row[column] or "") for table, column in columns for row in samples[table.table]]
 
 
 def _read_tables(connection: Connection) -> Iterator[tuple[str, Table]]:

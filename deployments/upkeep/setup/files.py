@@ -26,6 +26,7 @@ from yarus.db.importers.table import column_names, median_text_length, read_firs
 from yarus.db.loading.load_rows import LoadReport, load_rows_in_transaction, lock_source
 from yarus.db.messages import Words
 from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +175,11 @@ def load_files(engine: Engine, name: str, files: Sequence[RecognisedSource], *, 
     return [reports[index] for index in range(len(files))]
 
 
-def detect_language(files: Iterable[FoundFile]) -> str:
-    """Return Russian if at least half of the letters are Cyrillic, else English."""
-    letters = [letter for file in files for letter in file.example.casefold() if letter.isalpha()]
+def detect_language(texts: Iterable[str]) -> Language | None:
+    """Return Russian if at least half of the letters are Cyrillic, else English; None if there are no letters."""
+    letters = [letter for text in texts for letter in text.casefold() if letter.isalpha()]
+    if not letters:
+        return None
     return "ru" if 2 * sum("а" <= letter <= "ё" for letter in letters) >= len(letters) else "en"
 
 

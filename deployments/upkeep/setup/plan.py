@@ -79,7 +79,7 @@ def plan_setup(
     found_files = [describe_file(file) for file in recognised]
     if found_files:
         found_files[0].notes.extend(unmatched)
-    tables = inspect_database(source_url) if source_url else []
+    tables, sampled_texts = inspect_database(source_url) if source_url else ([], [file.example for file in found_files])
     question = next((file.example for file in found_files if file.kind != "chunks" and file.example), DEFAULT_QUESTION)
     system = ask_system(sut, question) if sut else None
     settings = {"YARUS_SOURCE_URL": source_url} if source_url else {}
@@ -88,12 +88,20 @@ def plan_setup(
         settings |= {"YARUS_SUT": system.address}
         settings |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
     configuration = get_settings()
-    text_language = language or (detect_language(found_files) if found_files else configuration.text_language)
-    if configuration.follows_locale and (source_url or text_language == "ru"):  # whatever the locale of the nightly run
-        settings["YARUS_LANGUAGE"] = text_language
+    detected = language or detect_language(sampled_texts)
+    if configuration.follows_locale and detected:  # so that prompts are in this language, and no locale changes it
+        settings["YARUS_LANGUAGE"] = detected
     address = redact_urls(source_url) if source_url else None
     return (
-        SetupResult("", text_language, found_files, address, tables, system, plan_settings(env, settings)),
+        SetupResult(
+            "",
+            detected or configuration.text_language,
+            found_files,
+            address,
+            tables,
+            system,
+            plan_settings(env, settings),
+        ),
         settings,
         recognised,
     )

@@ -8,9 +8,11 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.command_line import CommandLine
+from yarus.__main__ import run_command_line
 from yarus.db.errors import InputError
 from yarus.flows.terminal.lists import print_cases
 from yarus.tasks.cases.table import make_cases
+from yarus.tasks.evaluation.process_exit import CLOSED_PIPE_EXIT_CODE
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_closed_pipe_causes_no_complaint(
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-    assert process.returncode in (0, 1)  # exit codes of click and of rich
+    assert process.returncode == CLOSED_PIPE_EXIT_CODE
 
 
 def test_chunk_is_printed_with_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,3 +102,17 @@ def test_first_screen_of_cases_has_a_line_per_case(language: str, capsys: pytest
     assert len(capsys.readouterr().out.splitlines()) == 61
     print_cases(case_table.slice(0, 0), [], [], "en")
     assert capsys.readouterr().out.startswith("No case matches.")
+
+
+def test_line_has_metric_of_condition_and_failure(
+    at_home: Path, by_fulltext: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = {"case_id": ["a"], "status": ["ok"], "reason": [None], "question": ["Where?"]}
+    print_cases(
+        make_cases(**case, **{"hit_rate@1": [0.0], "mrr": [0.5]}), [1], ["ok"], "en", columns=["hit_rate@1", "mrr"]
+    )
+    assert capsys.readouterr().out.splitlines()[-1] == "a  Where?  ✗ hit_rate@1 0.000  mrr 0.500"
+    print_cases(make_cases(**case, failure=["retrieval"]), [1], ["ok"], "en")
+    assert capsys.readouterr().out.splitlines()[-1] == "a  Where?  ✗ the right passage was not found"
+    assert run_command_line(["cases", by_fulltext["evaluation_id"], "--where", "hit_rate@1=0", "--limit", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("✗ hit_rate@1 0.000")

@@ -91,6 +91,7 @@ def test_init_dry_run_only_prints(engine: Engine, capsys: pytest.CaptureFixture[
     output = capsys.readouterr().out
     for words in ("cp1251", "question = Вопрос", "created_at = Дата", "не нужны: Канал", "text = content", "init_dry"):
         assert words in output
+    assert "Ничего не загружено и не записано" in output.splitlines()[-1]
     assert not Path(".env").exists()
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM yarus.source WHERE name = 'init_dry'")) == 0
@@ -120,9 +121,14 @@ def test_init_keeps_russian_whatever_the_locale(monkeypatch: pytest.MonkeyPatch)
     assert (report["env"]["added"], report["env"]["kept"]) == ([], [])
 
 
-def test_init_writes_no_language_for_english_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_english_for_prompts_of_english_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
     Path("log.csv").write_text("question,answer\nWhere is the library?,On the left.\n" * 3)
-    run_init("log.csv", "--into", "init_english")
+    assert run_init("log.csv", "--into", "init_english")["env"]["added"] == ["YARUS_LANGUAGE=en"]
+    assert get_settings().text_language == "en"
+
+
+def test_init_keeps_chosen_language(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
     report = run_init("журнал.csv", "--into", "init_chosen")
     assert (report["env"]["added"], report["env"]["kept"]) == ([], [])
@@ -240,3 +246,12 @@ def test_init_maps_database_by_settings(
         "YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION=query", "YARUS_SOURCE_COLUMNS__CHUNK__TEXT=body",
     } <= {*lines}  # fmt: skip
     assert {tier["tier"]: tier["questions"] for tier in report["readiness"]}["tier1"] == 1
+    languages = []
+    for question, page in (("Где?", "Там."), ("Where is it?", "There."), ("?", "...")):
+        with create_engine(engine.url.set(database="of_init"), poolclass=NullPool).begin() as connection:
+            connection.execute(text("UPDATE messages SET query = :question"), {"question": question})
+            connection.execute(text("UPDATE pages SET body = :page"), {"page": page})
+        Path(".env").unlink()
+        report = run_init("--source-url", url)
+        languages.append([line for line in report["env"]["added"] if line.startswith("YARUS_LANGUAGE=")])
+    assert languages == [["YARUS_LANGUAGE=ru"], ["YARUS_LANGUAGE=en"], []], "none if the texts have no letters"

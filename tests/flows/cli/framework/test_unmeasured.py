@@ -74,7 +74,7 @@ def test_progress_names_tier_and_source(
     monkeypatch.setattr(logging.getLogger("yarus"), "propagate", True)
     with caplog.at_level(logging.INFO, "yarus"):
         evaluate("tier1", source=unmatched, retriever="fulltext")
-    assert "tier1, unmatched: 25 cases, 10 chunks" in caplog.text
+    assert "tier1, unmatched: вопросов 25, фрагментов 10" in caplog.text
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
