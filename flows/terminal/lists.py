@@ -102,7 +102,7 @@ def print_cases(
 
 
 def _describe_case(case: Mapping[str, Any], columns: Sequence[str], language: str) -> str:
-    """Return the values of columns with numbers, the bad ones marked, and where the answer fails, or else the status."""
+    """Return the values of number columns, bad ones marked, and where the answer fails, or else the status."""
     parts = []
     for name in columns:
         if isinstance(value := case[name], int | float):

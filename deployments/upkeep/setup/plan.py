@@ -92,10 +92,11 @@ def plan_setup(
     if configuration.follows_locale and detected:  # so that prompts are in this language, and no locale changes it
         settings["YARUS_LANGUAGE"] = detected
     address = redact_urls(source_url) if source_url else None
+    text_language = detected or configuration.text_language
     return (
         SetupResult(
             "",
-            detected or configuration.text_language,
+            text_language,
             found_files,
             address,
             tables,
