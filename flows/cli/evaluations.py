@@ -81,9 +81,11 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
     """
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
+    from yarus.metrics.table import METRICS
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.cases.sampling import count_distinct_questions
     from yarus.tasks.config.settings import get_settings
+    from yarus.tasks.config.tiers import TIERS
     from yarus.tasks.evaluation.number_format import replace_non_finite
     from yarus.tasks.evaluation.queries import filter_cases, list_columns
 
@@ -91,7 +93,9 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
     import pyarrow as pa
 
     engine = open_database()
-    rows, source = filter_cases(engine, evaluation, where), journal.find_evaluation(engine, evaluation)["source"]
+    rows, row = filter_cases(engine, evaluation, where), journal.find_evaluation(engine, evaluation)
+    source, main = row["source"], METRICS[TIERS[row["tier"]].headlines[0]]
+    unconditional = [main.column] if main.column in rows.column_names and not main.opinion else []
     if as_json:
         click.echo(format_json(replace_non_finite(pseudonyms.mask_cases(rows.slice(0, limit), source).to_pylist())))
     else:
@@ -103,7 +107,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
             list(times.values()),
             rows["status"].to_pylist(),
             get_settings().language,
-            columns=list_columns(where),
+            columns=list_columns(where) or unconditional,
             show_all=show_all,
         )
     warn_about_pseudonyms(source)
