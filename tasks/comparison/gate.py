@@ -111,9 +111,6 @@ def gate(engine: Engine, evaluation_id: str, policy: GateRules, *, baseline: str
     }
 
 
-<<<<<<< HEAD
-def applies_to_tier(rule: GateRule, tier: str) -> bool:
-=======
 def _list_unjudged_metrics(row: RowMapping, rules: Sequence[GateRule]) -> list[str]:
     """Return the metrics of the rules that a stand-in judged, not a language model."""
     metrics = list(dict.fromkeys(rule.metric for rule in rules))
@@ -121,8 +118,7 @@ def _list_unjudged_metrics(row: RowMapping, rules: Sequence[GateRule]) -> list[s
     return [metric for metric in metrics if metric in unjudged]
 
 
-def applies(rule: GateRule, tier: str) -> bool:
->>>>>>> 744aead7 (State figures, reasons and actions in a gate's first lines)
+def applies_to_tier(rule: GateRule, tier: str) -> bool:
     """Return whether a rule applies to a tier."""
     if rule.stratum is not None and tier != tier_of_stratum(rule.stratum):
         return False
