@@ -45,7 +45,7 @@ def gate(
     \b
     yarus gate last && deploy
     yarus gate --accept last
-    yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
+    yarus gate last --baseline tier1-20260601-030000-4f2a
     """
     from yarus.db.errors import InputError
     from yarus.flows.terminal.comparisons.gate import format_junit, print_gate, should_fail

@@ -55,7 +55,7 @@ def run(
 
     \b
     yarus run tier1 --source xquad_ru --retriever fulltext
-    yarus run tier1 --set embedder=intfloat/multilingual-e5-small
+    yarus run tier1 --embedder intfloat/multilingual-e5-small
     yarus run tier3 --source xquad_ru --retry-failed
     """
     from dataclasses import asdict

@@ -55,6 +55,8 @@ def serve(
     yarus serve tier3-20261119-030000-4d2f last
     """
     if not (reports or evaluations):
+        if context.get_parameter_source("browser") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(Words("--browser and --no-browser need --reports"))
         _serve_all(host, PREFECT_PORT if port is None else port, report_port, schedule, source)
         return
     unused = [
@@ -64,7 +66,7 @@ def serve(
     ]
     if unused:
         raise click.UsageError(
-            Words("{options}: the report pages alone have no such option; remove it", options=", ".join(unused))
+            Words("{options} cannot be combined with --reports or an EVALUATION", options=", ".join(unused))
         )
     _serve_reports(evaluations, REPORTS_PORT if port is None else port, browser=browser)
 

@@ -57,6 +57,14 @@ def make_exam_tables(summary: EvaluationSummary, language: str) -> tuple[Table, 
     return prompts, kinds
 
 
+STATE_SENTENCES = {
+    "completed": "evaluation completed",
+    "invalid": "evaluation invalid",
+    "failed": "evaluation failed",
+    "cancelled": "evaluation cancelled",
+    "running": "evaluation running",
+}
+"""State -> key of the sentence that gives the reason for it."""
 MAX_NAMES = 3
 """Maximum number of names of metrics in a line about several."""
 MAX_REASONS = 4
@@ -111,7 +119,8 @@ def _list_stored(summary: EvaluationSummary, language: str, *, show_all: bool) -
 def _list_answer_lines(summary: EvaluationSummary, language: str) -> Iterator[str]:
     """Yield the answer: what was measured and how sure it is, or why it cannot be said; then what to do."""
     if summary["error"]:
-        yield told(summary["error"], language)
+        reason = told(summary["error"], language).rstrip(".")
+        yield texts("terminal", language)[STATE_SENTENCES[summary["state"]]].format(reason=reason)
     if summary["state"] == "completed":
         yield summary_sentence(summary)[language]
     if summary["parquet"] or not has_metrics(summary):

@@ -58,13 +58,18 @@ class CommandGroup(click.Group):
 def translate_command_line(arguments: Sequence[str]) -> str | None:
     """Return the command line in its new spelling; None if it is not an old one."""
     for old, new in reversed(RENAMED_COMMANDS.items()):
-        old_words = old.split()
-        if arguments[0] == old_words[0] and set(old_words) <= set(arguments):
-            options = list(arguments)
-            for word in old_words:
-                options.remove(word)
+        command, *flags = old.split()
+        options = [part for argument in arguments[1:] for part in _split_option(argument, flags)]
+        if arguments[0] == command and set(flags) <= set(options):
+            for flag in flags:
+                options.remove(flag)
             return shlex.join(["yarus", *new.split(), *options])
     return None
+
+
+def _split_option(argument: str, flags: Sequence[str]) -> list[str]:
+    """Return an argument `--FLAG=VALUE` in two parts if it is of one of these flags."""
+    return argument.split("=", 1) if argument.partition("=")[0] in flags else [argument]
 
 
 def find_renamed_option(arguments: Sequence[str]) -> tuple[str, str] | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LANGUAGE_VARIABLE = "YARUS_LANGUAGE"
 ALL_OPTION = "--help-all"
 HELP_OPTIONS = {"-h", "--help", ALL_OPTION}
+CLICK_TEXTS = {"Show this message and exit.": "Show this message and exit; --help-all: in full."}
+"""Click's text -> that of Yarus."""
 COMPLETION_VARIABLE = "_YARUS_COMPLETE"
 """Set by the shell when it completes a command line."""
 
@@ -29,8 +31,25 @@ def get_language() -> str:
 
     It is read without the other settings: help must work even if one of them is wrong.
     """
-    language = os.environ.get(LANGUAGE_VARIABLE) or _read_variables().get(LANGUAGE_VARIABLE, "")
+    language = _read_language()
     return language if language in ("ru", "en") else locale_language()
+
+
+def _read_language() -> str:
+    return os.environ.get(LANGUAGE_VARIABLE) or _read_variables().get(LANGUAGE_VARIABLE, "")
+
+
+def _warn_about_language() -> None:
+    """Print on stderr the error of a wrong YARUS_LANGUAGE, with which other commands than help end."""
+    if _read_language() in ("", "ru", "en") or COMPLETION_VARIABLE in os.environ:
+        return
+    from yarus.db.errors import InputError
+    from yarus.tasks.config.settings import get_settings
+
+    try:
+        get_settings()
+    except InputError as error:
+        click.echo(f"yarus: {translate(error)}", err=True)
 
 
 def _read_variables() -> dict[str, str]:
@@ -71,6 +90,7 @@ def localize_cli(cli: click.Group, arguments: Sequence[str]) -> click.Command:
         command = command.commands.get(name) if isinstance(command, click.Group) else None
     if not HELP_OPTIONS.intersection(arguments) and not isinstance(command, click.Group):
         return cli
+    _warn_about_language()
     return localize_command(cli, get_language(), arguments)
 
 
@@ -127,6 +147,7 @@ def format_usage_error(error: click.ClickException) -> str:
         error.message = translate(error.message)  # type: ignore[misc]  # Yarus writes it in English until here
         if error.ctx is not None:
             error.ctx.command = localize_command(error.ctx.command, get_language())
+            error.ctx.help_option_names = ["--help"]  # click names the longest one in the hint
             param = getattr(error, "param", None)
             if isinstance(param, click.Parameter) and isinstance(error, click.BadParameter):
                 error.param = _localize_parameter(param, get_language())
@@ -161,7 +182,7 @@ def _patch_click_messages() -> None:
 def _translate_text(text: str) -> str:
     from yarus.tasks.config.texts.messages import translate_text
 
-    return translate_text(text, get_language())
+    return translate_text(CLICK_TEXTS.get(text, text), get_language())
 
 
 def _translate_plural(singular: str, plural: str, n: int) -> str:

@@ -31,7 +31,8 @@ def add_tier_help(run: click.Command, arguments: Sequence[str], language: str) -
         hint = translate_text("Its parameters: yarus run TIER --help.", language)
         run.epilog = "\n".join(["\b", translate_text("Tiers:", language), *lines, "", hint])
         return
-    run.help = _purpose(chosen, language)
+    if run.name == "run":
+        run.help = _purpose(chosen, language)
     fields = FLOWS[chosen].model_json_schema()["properties"]
     run_options = [option for option in run.params if option.name not in fields]
     run.params = [*(_make_option(name, field, language) for name, field in fields.items()), *run_options]

@@ -178,6 +178,57 @@ def test_help_all_lists_every_command_and_option() -> None:
     assert "--parallel-source" in run_here("judge", "exam", "--help-all", env=ENGLISH).out
 
 
+def list_help_examples() -> list[str]:
+    """Return the command lines in the help of all commands."""
+    groups = [command for command in cli.commands.values() if isinstance(command, click.Group)]
+    commands = [*cli.commands.values(), *(command for group in groups for command in group.commands.values())]
+    lines = [line.strip() for command in commands for line in (command.help or "").splitlines()]
+    return [line.partition(" && ")[0] for line in lines if line.startswith("yarus ")]
+
+
+@pytest.mark.parametrize("example", list_help_examples())
+def test_help_examples_use_options_that_help_shows(example: str) -> None:
+    words = shlex.split(example)[1:]
+    command: click.Command = cli
+    named = []
+    for word in words:
+        if isinstance(command, click.Group):
+            command = command.commands[word]
+            named.append(word)
+        elif command.name == "run" and word in FLOWS:
+            named.append(word)
+    help_text = run_here(*named, "--help", env=ENGLISH).out
+    options = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert {option for option in options if f"{option} " not in help_text} == set()
+
+
+@pytest.mark.parametrize(
+    ("env", "purpose"),
+    [(ENGLISH, "Examine the judge with correct"), ({"YARUS_LANGUAGE": "ru"}, "Проэкзаменовать судью")],
+)
+def test_exam_help_shows_its_purpose_and_example(env: dict[str, str], purpose: str) -> None:
+    help_text = run_here("judge", "exam", "--help", env=env).out
+    assert purpose in help_text
+    assert "yarus judge exam --source xquad_ru --exam 60" in help_text
+    assert "\n  --exam " in help_text
+
+
+def test_usage_error_points_to_short_help() -> None:
+    assert "Try 'yarus serve --help' for help." in run_here("serve", "--no-such-option", env=ENGLISH).err
+    russian = run_here("judge", "exam", "--no-such-option", "--x", env={"YARUS_LANGUAGE": "ru"}).err
+    assert "--help-all" not in russian
+    assert "Show this message and exit; --help-all: in full." in run_here("gate", "--help", env=ENGLISH).out
+
+
+@pytest.mark.parametrize("words", [("--help",), ("gate", "--help"), ("judge",)])
+def test_help_reports_unknown_language(words: tuple[str, ...]) -> None:
+    env = {"YARUS_LANGUAGE": "de", "LC_ALL": "C"}
+    help_result, refused = run_here(*words, env=env), run_here("runs", env=env)
+    assert refused.err == "yarus: YARUS_LANGUAGE: expected 'ru' or 'en' (given: 'de')\n"
+    assert help_result.err.startswith(refused.err)
+    assert "Usage: yarus" in help_result.out + help_result.err
+
+
 def test_hidden_commands_and_options_are_completed(home: Path) -> None:
     def complete(words: str, index: int) -> str:
         variables = {"_YARUS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
@@ -196,6 +247,8 @@ def test_hidden_commands_and_options_are_completed(home: Path) -> None:
         ("view last --port 0", "yarus serve --reports last --port 0"),
         ("label --evaluation last", "yarus judge label --evaluation last"),
         ("label --evaluation last --plan mrr --width 0.1", "yarus judge plan --evaluation last mrr --width 0.1"),
+        ("label --plan=avg_faithfulness --width 0.1", "yarus judge plan avg_faithfulness --width 0.1"),
+        ("label --evaluation=last", "yarus judge label --evaluation=last"),
         ("examine pairs.json --json", "yarus judge agreement pairs.json --json"),
         ("prune --help", "yarus admin prune --help"),
         ("stop", "yarus admin stop"),
@@ -250,6 +303,10 @@ def test_old_parameter_is_refused_with_new_name(pair: str, new: str) -> None:
 
 def test_serve_refuses_options_that_it_would_ignore() -> None:
     assert_refused(
-        run_here("serve", "last", "--source", "x", "--no-schedule", env=ENGLISH), 2, ("--no-schedule, --source",)
+        run_here("serve", "last", "--source", "x", "--no-schedule", env=ENGLISH),
+        2,
+        ("--no-schedule, --source cannot be combined with --reports or an EVALUATION",),
     )
+    for option in ("--browser", "--no-browser"):
+        assert_refused(run_here("serve", option, env=ENGLISH), 2, ("--browser and --no-browser need --reports",))
     assert_refused(run_here("serve", "--port", "0", env=ENGLISH), 2, ("--reports",))
