@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from tests.support.command_line import ENGLISH, CommandLine, in_shell, make_environment
 from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
-from tests.support.evaluations import read_rows
+from tests.support.evaluations import evaluate, read_rows
 from tests.support.forked import CommandResult
 from tests.support.json_schemas import check_json
 from yarus.__main__ import cli
@@ -134,6 +134,19 @@ def test_invalid_evaluation_fails_gate(at_home: Path, engine: Engine, tmp_path: 
     assert (result.exit_code, "only 10 % measured" in result.stdout) == (1, True)
 
 
+def test_gate_names_metrics_that_no_model_judged(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = evaluate("tier3", source="sample", limit=20)
+    name, rules = summary["evaluation_id"], at_home / "rules.toml"
+    text = '[[rule]]\nmetric = "avg_e2e_score"\nfloor = 0.001\n[[rule]]\nmetric = "sut_error_rate"\nceiling = 0.9\n'
+    rules.write_text(text, encoding="utf-8")
+    document = json.loads(run_gate(name, "--file", str(rules), "--json").stdout)
+    assert (document["verdict"], document["unjudged_metrics"]) == ("pass", ["avg_e2e_score"])
+    for language, start in (("en", "No language model judged avg_e2e_score, "), ("ru", "Языковая модель не судила ")):
+        monkeypatch.setenv("YARUS_LANGUAGE", language)
+        result = run_gate(name, "--file", str(rules))
+        assert (result.exit_code, result.stdout.strip().splitlines()[1].startswith(start)) == (0, True)
+
+
 @pytest.mark.parametrize(("language", "message"), [("ru", "нужно ещё примерно"), ("en", "needs about")])
 def test_inconclusive_rule_tells_missing_cases(
     at_home: Path, evaluation_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, message: str
@@ -185,7 +198,7 @@ def test_failed_release_fails_until_accepted(at_home: Path, engine: Engine, tmp_
     failed, again, later = (write_evaluation_with_cases(engine, tmp_path, source, bad, night=n) for n in (1, 2, 3))
     results = [run_gate(name) for name in (failed, again)]
     assert [result.exit_code for result in results] == [1, 1]
-    assert all(f"Сравнение с {first}: первый с таким ключом" in result.stdout for result in results)
+    assert all(f"Сравнение с {first}: первый сравнимый прогон" in result.stdout for result in results)
     assert f"{again}: принят за базовый" in run_gate("--accept", again).stdout
     accepted = run_gate(later)
     assert (accepted.exit_code, f"Сравнение с {again}: принят за базовый" in accepted.stdout) == (0, True)

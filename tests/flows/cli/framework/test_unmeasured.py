@@ -52,6 +52,31 @@ def test_unmeasured_lines_are_translated(unmatched: str, capsys: pytest.CaptureF
     assert "В метках doc-0, doc-1, doc-10; в корпусе c0, c1, c2." in output
 
 
+@pytest.mark.parametrize(
+    ("language", "verdict", "advice"),
+    [
+        ("en", "The evaluation is invalid: no case could be measured: ", "There is nothing to measure: "),
+        ("ru", "Прогон недействителен: измерить не удалось ни одного вопроса: ", "Измерить нечего: "),
+    ],
+)
+def test_invalid_evaluation_begins_with_verdict_then_action(
+    unmatched: str, capsys: pytest.CaptureFixture[str], language: str, verdict: str, advice: str
+) -> None:
+    summary = evaluate("tier1", source=unmatched, retriever="fulltext")
+    first, second = [line for line in print_lines(capsys, summary, language) if line][:2]
+    assert first.startswith(verdict) and first.endswith(".")
+    assert second.startswith(advice)
+    share = {"error": "only 21.7% of the cases that could be measured were; 95% are needed (YARUS_MIN_COVERAGE)"}
+    share |= {"coverage": 0.217, "statuses": {"ok": 5, "sut_error": 18}}
+    first, second = [line for line in print_lines(capsys, summary | share, language) if line][:2]
+    expected = {
+        "en": (f"The evaluation is invalid: {share['error']}.", "See why the other questions were not measured. "),
+        "ru": ("Прогон недействителен: из вопросов, которые можно измерить, измерено ", "Посмотрите, почему не "),
+    }[language]
+    assert first.startswith(expected[0]) and first.endswith("(YARUS_MIN_COVERAGE).")
+    assert second.startswith(expected[1])
+
+
 def test_overview_has_a_line_per_reason(unmatched: str, capsys: pytest.CaptureFixture[str]) -> None:
     summary = evaluate("tier1", source=unmatched, retriever="fulltext")
     capsys.readouterr()
