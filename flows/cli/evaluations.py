@@ -95,7 +95,8 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, show_all: bool, a
     engine = open_database()
     rows, row = filter_cases(engine, evaluation, where), journal.find_evaluation(engine, evaluation)
     source, main = row["source"], METRICS[TIERS[row["tier"]].headlines[0]]
-    unconditional = [main.column] if main.column in rows.column_names and not main.opinion else []
+    is_measured = main.column in rows.column_names and not main.opinion
+    unconditional = [main.column] if main.column and is_measured else []
     if as_json:
         click.echo(format_json(replace_non_finite(pseudonyms.mask_cases(rows.slice(0, limit), source).to_pylist())))
     else:

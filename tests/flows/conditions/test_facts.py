@@ -55,7 +55,8 @@ def test_named_page_address_is_not_invented(at_home: Path, tmp_path: Path, monke
 
 def test_unsupported_facts_are_reported_and_selectable(inventive: Document, yarus: CommandLine) -> None:
     name = inventive["evaluation_id"]
-    assert "of 9 answers with facts (numbers, dates, phones and so on) contain a fact" in yarus("show", name, env={"YARUS_LANGUAGE": "en"}).out
+    output = yarus("show", name, env={"YARUS_LANGUAGE": "en"}).out
+    assert "of 9 answers with facts (numbers, dates, phones and so on) contain a fact" in output
     selected = yarus("cases", name, "--where", "unsupported_fact_rate=1", "--where", "unsupported_facts~2031", "--json")
     assert {row["question_id"] for row in selected.json} == {str(i) for i in INVENTED}
 
