@@ -38,7 +38,7 @@ SOUND = [
     make_summary("tier2", avg_faithfulness=0.95),
 ]
 LOWEST = (
-    "Of the graded tiers none needs attention; the lowest is retrieval: hit_rate@1 0.700 (95 % interval 0.700 – 0.700)."
+    "No graded tier needs attention; the lowest is retrieval: hit_rate@1 0.700 (95 % interval 0.700 – 0.700)."
 )
 
 
@@ -183,7 +183,7 @@ def test_stand_in_advice_names_failed_retrieval_first() -> None:
     assert advise_next_step(summary)[0]["en"].startswith("To measure quality"), "retrieval needs no attention"
 
 
-def test_summary_has_interval_in_unit_of_number_and_doubtful_judge() -> None:
+def test_summary_has_interval_and_doubtful_judge() -> None:
     summary = make_summary("tier3", avg_e2e_score=0.65, refusal_rate=0.09)
     summary["metrics"]["avg_e2e_score"] |= {"ci_low": 0.55, "ci_high": 0.75, "judge": "failed"}
     assert summary_sentence(summary) == {
@@ -212,7 +212,7 @@ def test_lead_is_cautious_when_interval_spans_grades() -> None:
     assert result is not None and result.metric == "hit_rate@1", "what surely needs attention comes first"
     nearly_excellent = make_summary("tier2", avg_faithfulness=0.93)
     nearly_excellent["metrics"]["avg_faithfulness"] = make_metric("avg_faithfulness", 0.93, 0.88, 0.97)
-    assert lead_sentence([nearly_excellent])["en"].startswith("Of the graded tiers none"), "and not: all are excellent"
+    assert lead_sentence([nearly_excellent])["en"].startswith("No graded tier needs"), "and not: all are excellent"
 
 
 def make_judge(kappa: float | None, low: float | None, high: float | None, same: float, chance: float) -> Document:
