@@ -23,7 +23,7 @@ from yarus.tasks.cases.privacy import pseudonyms as pseudonymise
 from yarus.tasks.cases.sampling import count_distinct_questions
 from yarus.tasks.cases.table import CASE_COLUMNS, column_values
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted, inconclusive_reason
-from yarus.tasks.comparison.changes import build_statements, compared_metrics, format_statement
+from yarus.tasks.comparison.changes import build_statements, compared_metrics, displayed_verdicts, format_statement
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import LANGUAGES, texts
@@ -175,7 +175,7 @@ def _format_change(name: str, changes: Changes, words: dict[str, str]) -> str:
     if change["verdict"] is None:
         return difference
     interval = number_format.format_difference_interval(name, change)
-    return f"{difference} ({interval}), {words[change['verdict']]}"
+    return f"{difference} ({interval}), {words[displayed_verdicts(changes['found'])[name]]}"
 
 
 def _sections(changes: Sequence[Changes], language: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from yarus.tasks.comparison.comparison_schema import (
     Statement,
     StatementKind,
 )
+from yarus.tasks.comparison.metric_values import ERROR_RATE
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
@@ -154,18 +155,20 @@ CHANCE = 0.05
 def build_statements(documents: Sequence[Compared], *, named: bool = False) -> list[Statement]:
     """Return the statements: proven changes, changed settings, unadjusted changes and what was not compared.
 
-    For an invalid evaluation, only the reason is stated.
+    For an invalid evaluation, only the reason is stated; nothing is claimed about changes between evaluations that are
+    not comparable, or of an evaluation with itself.
 
     Args:
         documents: comparisons, as `yarus.tasks.comparison.compare.compare` returns them, and evaluations that could not
             be compared, as `yarus.tasks.comparison.baseline_comparison.compare_with_accepted` returns them.
         named: prefix each statement with its tier.
     """
-    valid = [document for document in documents if not is_invalid(document)]
+    valid = [document for document in documents if not is_invalid(document) and not is_same_evaluation(document)]
     compared = [document for document in valid if "metrics" in document]
+    comparable = [document for document in compared if document["comparable"]]
     not_compared = [document for document in valid if "metrics" not in document]
     regressed, improved = (
-        _collect_texts(compared, partial(_proven_text, verdict=verdict), with_tiers=named)
+        _collect_texts(comparable, partial(_proven_text, verdict=verdict), with_tiers=named)
         for verdict in ("regressed", "improved")
     )
     sentences: list[tuple[StatementKind, TranslatedText | None]] = [
@@ -177,13 +180,13 @@ def build_statements(documents: Sequence[Compared], *, named: bool = False) -> l
         ),
         ("regressed", regressed),
         ("improved", improved),
-        ("nothing", None if regressed or improved else _collect_texts(compared, _unchanged_text, with_tiers=named)),
+        ("nothing", None if regressed or improved else _collect_texts(comparable, _unchanged_text, with_tiers=named)),
         ("failures", _collect_texts(compared, _failures_text, with_tiers=named)),
         ("settings", changed_settings_text(*valid)),
         ("measured otherwise", _collect_texts(compared, _key_text, with_tiers=named)),
         ("labels changed", _collect_texts(compared, _labels_changed_text, with_tiers=named)),
         ("not judged", _collect_texts(compared, _not_judged_text, with_tiers=named)),
-        ("alone", _unadjusted_text(compared, with_tiers=named)),
+        ("alone", _unadjusted_text(comparable, with_tiers=named)),
         ("not compared", _collect_texts(not_compared, _not_compared_text, with_tiers=named)),
     ]
     return [{"kind": kind, "label": translations("statements", kind), "text": text} for kind, text in sentences if text]
@@ -197,12 +200,18 @@ def add_statements(sides: Sides, changes: Changes) -> EvaluationComparison:
         "label": translations("statements", "reach"),
         "text": detectable_effect_text(document),
     }
-    return {**document, "statements": [*build_statements([document]), *(() if is_invalid(document) else (reach,))]}
+    has_reach = not is_invalid(document) and not is_same_evaluation(document)
+    return {**document, "statements": [*build_statements([document]), *((reach,) if has_reach else ())]}
 
 
 def is_invalid(document: Mapping[str, Any]) -> bool:
     """Return whether one of the evaluations is invalid, so that no change can be stated."""
     return "invalid" in (document["a"]["state"], document["b"]["state"])
+
+
+def is_same_evaluation(document: Mapping[str, Any]) -> bool:
+    """Return whether both sides are one evaluation, so that there is nothing to compare."""
+    return bool(document["a"]["evaluation_id"] == document["b"]["evaluation_id"])
 
 
 def format_statement(statement: Statement, language: str) -> str:
@@ -244,8 +253,42 @@ def compared_metrics(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]
 def judged_metrics(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the compared metrics without those that a stand-in judged on one of the sides."""
     metrics = compared_metrics(document)
-    stand_ins = set().union(*(find_stand_in_metrics(document[side].get("system", {}), metrics) for side in ("a", "b")))
-    return {name: row for name, row in metrics.items() if name not in stand_ins}
+    unjudged = find_unjudged(document, metrics)
+    return {name: row for name, row in metrics.items() if name not in unjudged}
+
+
+def find_unjudged(document: Mapping[str, Any], names: Collection[str]) -> set[str]:
+    """Return the metrics that a stand-in judged on one of the sides: they do not measure quality."""
+    return set().union(*(find_stand_in_metrics(document[side].get("system", {}), names) for side in ("a", "b")))
+
+
+def displayed_verdicts(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the key of the text that stands for each metric's verdict in tables.
+
+    There is no verdict on metrics without a difference, of a stand-in judge, or of evaluations that are not comparable.
+    """
+    metrics = document["metrics"]
+    unjudged = find_unjudged(document, metrics)
+    return {
+        name: "not compared"
+        if row["difference"] is None or not document["comparable"]
+        else "not judged"
+        if name in unjudged
+        else row["verdict"]
+        for name, row in metrics.items()
+    }
+
+
+def proven_changes(document: Mapping[str, Any], verdict: str) -> dict[str, Mapping[str, Any]]:
+    """Return the metrics whose change is beyond chance, adjusted for their number; failures of the system come first.
+
+    Args:
+        document: the comparison.
+        verdict: `regressed` or `improved`.
+    """
+    rows = judged_metrics(document).items()
+    proven = [(name, row) for name, row in rows if row["p_holm"] is not None and row["verdict"] == verdict]
+    return dict(sorted(proven, key=lambda entry: verdict == "improved" or entry[0] != ERROR_RATE))
 
 
 def setting_name(name: str, language: str) -> str:
@@ -298,9 +341,9 @@ def _failures_text(document: Mapping[str, Any]) -> TranslatedText | None:
 
 
 def _labels_changed_text(document: Mapping[str, Any]) -> TranslatedText | None:
-    """Return how many common questions are left out, and how many cases only one side has."""
+    """Return how many common questions are left out, and how many cases only one side has; None if none is."""
     changed = document.get("labels_changed")
-    return changed and translations("statements", "left out", **changed)
+    return translations("statements", "left out", **changed) if changed and changed["n"] else None
 
 
 def _not_compared_text(document: Mapping[str, Any]) -> TranslatedText | None:
@@ -311,12 +354,10 @@ def _not_compared_text(document: Mapping[str, Any]) -> TranslatedText | None:
 
 
 def _proven_text(document: Mapping[str, Any], *, verdict: str) -> TranslatedText | None:
-    """Return the headline metrics whose change is beyond chance, adjusted for their number."""
     return _join(
         f"{name} {format_metric(name, row['a'])} → {format_metric(name, row['b'])} "
         f"({format_metric(name, row['difference'], sign=True)})"
-        for name, row in judged_metrics(document).items()
-        if row["p_holm"] is not None and row["verdict"] == verdict
+        for name, row in proven_changes(document, verdict).items()
     )
 
 

@@ -36,7 +36,7 @@ EARLIER_LOOKUPS = {
     "previous": (journal.find_previous, Words("no earlier completed one with the same comparability key")),
     "baseline": (
         journal.find_baseline,
-        Words("no accepted one before it with the same comparability key; yarus gate --accept"),
+        Words("no accepted one before it with the same comparability key; accept one: yarus gate --accept EVALUATION"),
     ),
 }
 """Names of earlier evaluations: how each is found, and the message if it does not exist."""
@@ -185,6 +185,15 @@ def _describe_difference(part: str, a: Any, b: Any) -> KeyDifference:
 def not_comparable_error(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> InputError:
     """Return the error that explains why two evaluations cannot be compared, and how to compare them."""
     parts_by_name = {part["part"]: part for part in differs}
+    if tiers := parts_by_name.get("tier"):
+        return InputError(
+            "evaluations {before} and {after} cannot be compared: their tiers differ, {one} and {other}; choose two "
+            "evaluations of one tier",
+            before=a["id"],
+            after=b["id"],
+            one=tiers["a"],
+            other=tiers["b"],
+        )
     if unit := parts_by_name.get("unit"):
         return InputError(
             "evaluations {before} and {after} cannot be compared: one counts a {of_before} as found, the other a "

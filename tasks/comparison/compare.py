@@ -1,6 +1,6 @@
 """Compare two evaluations on their common cases: changes, their significance, and the cases that changed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from sqlalchemy import Engine
@@ -23,6 +23,7 @@ from yarus.tasks.comparison.changes import (
     changed_settings,
     differ_only_in_cases,
     find_equally_labelled,
+    find_unjudged,
     select_cases,
 )
 from yarus.tasks.comparison.common_cases import (
@@ -84,7 +85,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         differs = []
     if differs and not force:
         raise not_comparable_error(before, after, differs)
-    headlines = _common_headlines(before, after)
+    headlines = _common_metrics(before, after)
     sides = CommonCases(
         *(select_headline_cases(read_cases(row, {*declared.values(), *headlines})) for row in (before, after))
     )
@@ -109,7 +110,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
         changes = (
-            compare_pairs(pairs, declared, headlines, only) if paired else compare_sides(sides, declared, headlines)
+            compare_pairs(pairs, declared, headlines, only, find_unjudged(document, declared))
+            if paired
+            else compare_sides(sides, declared, headlines)
         )
         for name in corrected:
             difference = (
@@ -125,9 +128,13 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
 
 
 def compare_pairs(
-    pairs: CommonCases, declared: Mapping[str, Metric], headlines: Sequence[Metric], only: Sequence[str]
+    pairs: CommonCases,
+    declared: Mapping[str, Metric],
+    headlines: Sequence[Metric],
+    only: Sequence[str],
+    unjudged: Collection[str] = (),
 ) -> Changes:
-    """Compare the common cases of two evaluations."""
+    """Compare the common cases of two evaluations; `unjudged` metrics, of a stand-in, decide about no case."""
     numbers, reasons = comparable_numbers({*declared.values(), *headlines}, *pairs)
     groups = column_values(pairs.a, "group")
     names = list(only) or [metric.name for metric in headlines]
@@ -139,7 +146,7 @@ def compare_pairs(
             declared, compare_statistics(numbers, seed=SEED, groups=groups), headlines, reasons
         ),
         "failed_cases": count_failures(headlines, *pairs),
-        "cases": changed_cases(pairs, [declared[name] for name in names]),
+        "cases": changed_cases(pairs, [declared[name] for name in names if name in declared and name not in unjudged]),
         "slices": slices,
         "small_slices": small,
         "judged_share_difference": find_unequal_judging(pairs, headlines, SEED),
@@ -166,7 +173,7 @@ def compare_sides(sides: CommonCases, declared: Mapping[str, Metric], headlines:
 
 
 def adjust_headlines(compared: Mapping[str, StatisticComparison], headlines: Sequence[Metric]) -> dict[str, Comparison]:
-    """Return the comparisons of the headline metrics, with Holm's method over these alone.
+    """Return the comparisons of these metrics, with Holm's method over them alone.
 
     The system's error rate is not counted if neither side failed: a test that cannot find anything costs the others
     nothing (Tarone 1990).
@@ -217,8 +224,14 @@ def directed_headlines(tier: str) -> list[Metric]:
     return [metric for metric in map(get_metric, TIERS[tier].headlines) if metric.better != "neither"]
 
 
-def _common_headlines(a: RowMapping, b: RowMapping) -> list[Metric]:
-    return [metric for metric in directed_headlines(b["tier"]) if a["tier"] in metric.tiers]
+def directed_metrics(tier: str) -> list[Metric]:
+    """Return the metrics whose change a comparison may claim: the headlines and those shown with them."""
+    also_shown = map(get_metric, TIERS[tier].also_shown)
+    return [*directed_headlines(tier), *(metric for metric in also_shown if metric.better != "neither")]
+
+
+def _common_metrics(a: RowMapping, b: RowMapping) -> list[Metric]:
+    return [metric for metric in directed_metrics(b["tier"]) if a["tier"] in metric.tiers]
 
 
 def _describe_metrics(
@@ -237,7 +250,7 @@ def _describe_metrics(
 
 
 def _describe_metric(compared: StatisticComparison, strict: Comparison | None) -> MetricComparison:
-    """Return the document of a metric; `strict` is its comparison under Holm's method if it is a headline metric."""
+    """Return the document of a metric; `strict` is its comparison under Holm's method if it has one."""
     unadjusted = compared.comparison
     comparison = strict or unadjusted
     reason = None

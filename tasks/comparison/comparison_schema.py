@@ -43,7 +43,7 @@ class ChangedStatus(TypedDict):
 
 
 class ChangedCases(TypedDict):
-    """Cases that changed, the largest changes first."""
+    """Cases that changed, the largest changes first; scores of a stand-in judge are left out."""
 
     regressed_cases: list[ChangedCase]
     """One entry per question."""
@@ -132,8 +132,8 @@ class Statement(TypedDict):
     """One statement of a comparison."""
 
     kind: StatementKind
-    """`invalid`: the invalid evaluations with their reasons, then the only statement; `regressed`, `improved`: headline
-    metrics with a proven change, under Holm's adjustment; `nothing`: no headline metric has one; `failures`: number of
+    """`invalid`: the invalid evaluations with their reasons, then the only statement; `regressed`, `improved`: metrics
+    with a proven change, under Holm's adjustment; `nothing`: no metric has one; `failures`: number of
     cases in which the system failed; `settings`: changed settings; `measured otherwise`: parts of the key that differ;
     `labels changed`: number of questions omitted because their labels changed; `not judged`: metrics of a stand-in
     judge, which do not measure quality; `alone`: other metrics with a change by their unadjusted p; `not compared`: why
@@ -160,8 +160,9 @@ class MetricComparison(TypedDict):
     p: float | None
     """Two-sided p-value of no difference."""
     p_holm: float | None
-    """p-value with Holm's adjustment over the tier's headline metrics. Null for other metrics, whose verdict follows
-    their unadjusted p, and for `sut_error_rate` if the system never failed."""
+    """p-value with Holm's adjustment over the tier's headline metrics and those shown with them (`hit_rate@1` of
+    tier 3). Null for other metrics, whose verdict follows their unadjusted p, and for `sut_error_rate` if the system
+    never failed."""
     verdict: ComparisonVerdict
     min_detectable_effect: float | None
     """True difference that a comparison of this size detects four times in five. With groups, it assumes that all cases

@@ -13,7 +13,7 @@ from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import column_values
 from yarus.tasks.comparison.bands import Trend
 from yarus.tasks.comparison.baseline_comparison import compare_or_explain, compare_with_accepted
-from yarus.tasks.comparison.changes import build_statements, is_invalid
+from yarus.tasks.comparison.changes import build_statements, displayed_verdicts, is_invalid
 from yarus.tasks.comparison.comparison_schema import Compared, Statement
 from yarus.tasks.comparison.trend import trend
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
@@ -71,19 +71,19 @@ def comparison_view(entry: ReportEntry) -> Document | None:
     if is_invalid(compared):
         return view
     headlines = TIERS[entry.tier].headlines
-    first = (*headlines, *TIERS[entry.tier].also_shown)
+    first, verdicts = (*headlines, *TIERS[entry.tier].also_shown), displayed_verdicts(compared)
     metrics = [
         {
             "name": name,
             "headline": name in headlines,
-            "main": name in first or change["verdict"] in ("regressed", "changed"),
+            "main": name in first or verdicts[name] in ("regressed", "changed"),
             "a": format_metric(name, change["a"]),
             "b": format_metric(name, change["b"]),
             "difference": format_metric(name, change["difference"], sign=True),
             "bar": difference_bar(change),
             "between": format_difference_interval(name, change),
             "p": _format_p(change["p"], change["p_holm"]),
-            "verdict": change["verdict"] if change["difference"] is not None else "not compared",
+            "verdict": verdicts[name],
             "detectable": format_metric(name, change["min_detectable_effect"]),
             "n": change["n"],
         }

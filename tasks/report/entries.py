@@ -17,6 +17,7 @@ from yarus.metrics.table import find_metric
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import iterate_rows
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, STATUSES_BY_SEVERITY
+from yarus.tasks.comparison.changes import displayed_verdicts
 from yarus.tasks.config.texts import translations
 from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation import result_files
@@ -119,8 +120,12 @@ def load_entries(engine: Engine, evaluation_ids: list[str]) -> list[ReportEntry]
 def entry_view(entry: ReportEntry) -> Document:
     """Return an evaluation for the templates."""
     summary, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
+    compared = entry.comparison.get("metrics", {})
+    verdicts = displayed_verdicts(entry.comparison) if compared else {}
     changes = {
-        name: change for name, change in entry.comparison.get("metrics", {}).items() if change["difference"] is not None
+        name: {**change, "verdict": verdicts[name]}
+        for name, change in compared.items()
+        if change["difference"] is not None
     }
     first = shown_headlines(entry.tier, summary["metrics"])
     names = [name for name in dict.fromkeys((*first, *summary["metrics"])) if name in summary["metrics"]]

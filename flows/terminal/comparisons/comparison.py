@@ -14,9 +14,12 @@ from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
 from yarus.tasks.comparison.changes import (
     build_statements,
     compared_metrics,
+    displayed_verdicts,
+    find_unjudged,
     format_statement,
     is_invalid,
-    judged_metrics,
+    is_same_evaluation,
+    proven_changes,
 )
 from yarus.tasks.comparison.comparison_schema import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
 from yarus.tasks.config.texts import texts
@@ -25,7 +28,7 @@ from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.dataset.labelling.relevance.label_suggestions import LabelSuggestions
 from yarus.tasks.evaluation.findings.incomplete import has_one_label_per_question
 from yarus.tasks.evaluation.findings_schema import JudgedShareDifference
-from yarus.tasks.evaluation.number_format import format_rounded, metric_unit
+from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric, format_rounded
 
 STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
 KINDS_BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")
@@ -59,13 +62,18 @@ def print_changes(engine: Engine, ids: Sequence[str], language: str, *, show_all
     print_statements(console, statements, language, (*KINDS_ABOVE, *_get_kinds_below(show_all=show_all)))
 
 
-COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
+COLOURS = {
+    "improved": "green",
+    "regressed": "red",
+    "changed": "cyan",
+    "no difference shown": "dim",
+    "not judged": "dim",
+}
 MAX_CASES, MAX_SLICES = 5, 5
 MAX_FIRST_CASES = 3
 """Maximum number of changed cases of a kind on the first screen."""
 MAX_NAMES = 3
 """Maximum number of metrics in a line about a reason."""
-MAX_P_VALUE = 0.05
 PROVEN_VERDICTS = ("regressed", "improved")
 
 
@@ -83,6 +91,9 @@ def print_comparison(
     words = texts("comparison", language)
     console = make_console(WIDTH + 10)
     console.print()
+    if is_same_evaluation(document):
+        console.print(clean(words["same evaluation"].format(id=document["b"]["evaluation_id"])), soft_wrap=True)
+        return
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
     for line in list_verdict_lines(document, language):
@@ -96,7 +107,7 @@ def print_comparison(
         return
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     rows = _select_rows(document, show_all=show_all)
-    console.print(_make_metric_table(document["b"]["tier"], rows, words))
+    console.print(_make_metric_table(document, rows, words))
     if n_more := len(compared_metrics(document)) - len(rows):
         console.print(words["more metrics"].format(n=n_more), style="dim")
     _print_warnings(console, document, words, rows)
@@ -104,7 +115,8 @@ def print_comparison(
         _print_margins(console, document, words)
     _print_reasons(console, document, words, language)
     _print_noise(console, document, words)
-    _print_cases(console, document["cases"], language, MAX_CASES if show_all else MAX_FIRST_CASES)
+    if document["comparable"]:
+        _print_cases(console, document["cases"], language, MAX_CASES if show_all else MAX_FIRST_CASES)
     if show_all or slice_name:
         _print_slices(console, document, language, slice_name)
     print_statements(console, document["statements"], language, _get_kinds_below(show_all=show_all))
@@ -119,55 +131,48 @@ VERDICT_KINDS: tuple[StatementKind, ...] = ("invalid", "regressed", "improved", 
 
 
 def list_verdict_lines(document: EvaluationComparison, language: str) -> Iterator[str]:
-    """Yield whether B is better or worse or that this cannot be told, how sure it is, and what to do."""
+    """Yield whether B is better or worse or that this cannot be told, how sure it is, and what to do.
+
+    Nothing is claimed about evaluations that are not comparable.
+    """
     words = texts("comparison", language)
     statements = {statement["kind"]: statement for statement in document["statements"]}
     if is_invalid(document):
         yield format_statement(statements["invalid"], language)
         return
-    metrics = judged_metrics(document)
-    changes = {name: row for name, row in metrics.items() if row["p_holm"] is not None}
-    changes |= _find_also_changed(document, metrics)
-    names_by_cause = sorted(changes, key=lambda name: name != "sut_error_rate")  # failures lower the other metrics
-    by_verdict = {
-        kind: [name for name in names_by_cause if changes[name]["verdict"] == kind] for kind in PROVEN_VERDICTS
-    }
-    for kind, names in by_verdict.items():
-        if names:
-            moves = "; ".join(_describe_move(name, changes[name], words) for name in names)
-            yield f"{words[f'verdict {kind}']}: {moves}."
-    if any(by_verdict.values()):
-        key = "next regressed" if by_verdict["regressed"] else "next improved"
+    if not document["comparable"]:
+        return
+    proven = {verdict: proven_changes(document, verdict) for verdict in PROVEN_VERDICTS}
+    for verdict, rows in proven.items():
+        if rows:
+            moves = "; ".join(_describe_move(name, row, words) for name, row in rows.items())
+            yield f"{words[f'verdict {verdict}']}: {moves}."
+    if any(proven.values()):
+        key = "next regressed" if proven["regressed"] else "next improved"
         yield words[key].format(a=document["a"]["evaluation_id"], b=document["b"]["evaluation_id"])
-    elif "nothing" in statements:
-        is_same = all(row["verdict"] == "no difference shown" for row in changes.values())
-        yield f"{words['verdict same' if is_same else 'verdict unclear']}: {statements['nothing']['text'][language]}."
-        yield words["next same" if is_same else "next unclear"]
-    elif "not judged" in statements:
-        yield f"{words['verdict unclear']}: {words['nothing judged']}."
+        return
+    headlines = {name: row for name, row in compared_metrics(document).items() if row["p_holm"] is not None}
+    unjudged = find_unjudged(document, headlines)
+    is_same = all(row["verdict"] == "no difference shown" for row in headlines.values())
+    parts = [words["unjudged"].format(metrics=", ".join(name for name in headlines if name in unjudged))]
+    parts = [*(parts if unjudged else ()), *_list_texts(statements, "nothing", language)]
+    key = "verdict same" if headlines and is_same and not unjudged else "verdict unclear"
+    yield f"{words[key]}: {'; '.join(parts) or words['nothing compared']}."
+    if unjudged:
         yield texts("guidance", language)["set a judge"]
-    else:
-        yield f"{words['verdict unclear']}: {words['nothing compared']}."
+    elif headlines:
+        yield words["next same" if is_same else "next unclear"]
 
 
-def _find_also_changed(document: EvaluationComparison, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics shown with the headlines whose change is beyond chance, by Bonferroni over all of these."""
-    tier = TIERS[document["b"]["tier"]]
-    n_tests = len(tier.headlines) + len(tier.also_shown)
-    rows = {name: metrics[name] for name in tier.also_shown if name in metrics and metrics[name]["p_holm"] is None}
-    return {
-        name: row
-        for name, row in rows.items()
-        if row["verdict"] in PROVEN_VERDICTS and row["p"] * n_tests < MAX_P_VALUE
-    }
+def _list_texts(statements: Mapping[str, Statement], kind: StatementKind, language: str) -> list[str]:
+    return [statements[kind]["text"][language]] if kind in statements else []
 
 
 def _describe_move(name: str, row: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    interval = f"{_format_signed(name, row['ci_low'])} … {_format_signed(name, row['ci_high'])}"
-    figures = {"a": _format_number(name, row["a"]), "b": _format_number(name, row["b"]), "n": row["n"]}
-    return words["move"].format(
-        metric=name, difference=_format_signed(name, row["difference"]), interval=interval, **figures
-    )
+    figures = {side: format_metric(name, row[side]) for side in ("a", "b")}
+    difference = format_metric(name, row["difference"], sign=True)
+    interval = format_difference_interval(name, row)
+    return words["move"].format(metric=name, difference=difference, interval=interval, n=row["n"], **figures)
 
 
 def _select_rows(document: EvaluationComparison, *, show_all: bool) -> dict[str, Mapping[str, Any]]:
@@ -191,27 +196,31 @@ def _print_warnings(
         console.print(words["alone"], style="dim", soft_wrap=True)
 
 
-def _make_metric_table(tier: str, rows: Mapping[str, Mapping[str, Any]], words: dict[str, str]) -> Table:
+def _make_metric_table(
+    document: EvaluationComparison, rows: Mapping[str, Mapping[str, Any]], words: dict[str, str]
+) -> Table:
+    """Return the table of metrics; names and intervals are never cut or wrapped."""
     headers = ("difference", "interval", "p", "detectable", "pairs", "verdict")
-    table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None)
-    for column in table.columns[1:7]:
+    table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None, padding=(0, 1, 0, 0))
+    for column in table.columns[1:8]:
         column.justify = "right"
-    headlines = TIERS[tier].headlines
+    table.columns[0].no_wrap = table.columns[4].no_wrap = True
+    headlines, verdicts = TIERS[document["b"]["tier"]].headlines, displayed_verdicts(document)
     for name, metric in rows.items():
         is_corrected = metric["p_holm"] is not None
         p = metric["p_holm"] if is_corrected else metric["p"]
-        p_text = f"{p:.4f}" if p >= 0.0001 else "<0.0001"
-        colour = COLOURS.get(metric["verdict"], "yellow")
+        p_text = f"{p:.3f}" if p >= 0.001 else "<0.001"
+        verdict = verdicts[name]
         table.add_row(
             f"[bold]{name}[/]" if name in headlines else name,
-            _format_number(name, metric["a"]),
-            _format_number(name, metric["b"]),
-            _format_signed(name, metric["difference"]),
-            f"{_format_signed(name, metric['ci_low'])} … {_format_signed(name, metric['ci_high'])}",
+            format_metric(name, metric["a"]),
+            format_metric(name, metric["b"]),
+            format_metric(name, metric["difference"], sign=True),
+            format_difference_interval(name, metric),
             p_text if is_corrected else f"({p_text})",
-            "" if metric["min_detectable_effect"] is None else _format_number(name, metric["min_detectable_effect"]),
+            "" if metric["min_detectable_effect"] is None else format_metric(name, metric["min_detectable_effect"]),
             str(metric["n"]),
-            f"[{colour}]{words[metric['verdict']]}[/]",
+            f"[{COLOURS.get(verdict, 'yellow')}]{words[verdict]}[/]" if document["comparable"] else "",
         )
     return table
 
@@ -222,7 +231,7 @@ def _print_margins(console: Console, document: EvaluationComparison, words: dict
     headlines = TIERS[document["b"]["tier"]].headlines
     printed = {name: margin for name, margin in margins.items() if name in headlines or len(margins) <= len(headlines)}
     if printed:
-        text = ", ".join(f"{name} ±{_format_number(name, margin)}" for name, margin in printed.items())
+        text = ", ".join(f"{name} ±{format_metric(name, margin)}" for name, margin in printed.items())
         console.print(words["margins"].format(margins=text), style="dim", soft_wrap=True)
 
 
@@ -243,7 +252,7 @@ def _print_unjudged(console: Console, unequal: JudgedShareDifference | None, wor
     if unequal is None:
         return
     bounds = ", ".join(
-        f"{name} {_format_signed(name, bound['low'])} … {_format_signed(name, bound['high'])}"
+        f"{name} {format_metric(name, bound['low'], sign=True)} … {format_metric(name, bound['high'], sign=True)}"
         for name, bound in unequal["bounds"].items()
     )
     shares = {side: f"{unequal[side]:.1%}" for side in ("a", "b")}
@@ -256,7 +265,7 @@ def _print_noise(console: Console, document: EvaluationComparison, words: dict[s
         name: document["noise"][name] for name in TIERS[document["b"]["tier"]].headlines if name in document["noise"]
     }
     if bands:
-        text = ", ".join(f"{name} ±{_format_number(name, band)}" for name, band in bands.items())
+        text = ", ".join(f"{name} ±{format_metric(name, band)}" for name, band in bands.items())
         console.print(words["noise"].format(bands=text), style="dim", soft_wrap=True)
 
 
@@ -271,8 +280,8 @@ def _print_cases(console: Console, cases: ChangedCases, language: str, n_shown: 
             console.print(f"[{colour}]{words[kind].format(n=sum(entry['n'] for entry in entries))}[/]")
         for entry in entries[:n_shown]:
             figures = ", ".join(
-                f"{move['metric']} {_format_number(move['metric'], move['before'])} → "
-                f"{_format_number(move['metric'], move['after'])}"
+                f"{move['metric']} {format_metric(move['metric'], move['before'])} → "
+                f"{format_metric(move['metric'], move['after'])}"
                 for move in entry["metric_changes"]
             )
             question = clean(_shorten(entry["question"])) + _format_count(entry)
@@ -300,8 +309,14 @@ def _print_slices(console: Console, document: EvaluationComparison, language: st
         for value, entry in islice(values.items(), None if only else MAX_SLICES):
             metrics = [(metric, row) for metric, row in entry.items() if not isinstance(row, int)]
             for metric, row in metrics if only else metrics[:1]:
-                interval = f"{_format_signed(metric, row['ci_low'])} … {_format_signed(metric, row['ci_high'])}"
-                cells = (metric, _format_signed(metric, row["difference"]), interval, f"{row['p']:.4f}", str(row["n"]))
+                interval = format_difference_interval(metric, row)
+                cells = (
+                    metric,
+                    format_metric(metric, row["difference"], sign=True),
+                    interval,
+                    f"{row['p']:.4f}",
+                    str(row["n"]),
+                )
                 table.add_row(slices[name], clean(value_names.get(value, _shorten_end(value))), str(entry["n"]), *cells)
     console.print("", table)
     small = [document["small_slices"][name] for name in chosen]
@@ -316,17 +331,6 @@ def _describe_side(side: Side, states: dict[str, str]) -> str:
     started_at = side["started_at"][:16].replace("T", " ")
     parts = [side["evaluation_id"], side["name"], started_at, side["sut_label"], states[side["state"]]]
     return " · ".join(part for part in parts if part)
-
-
-def _format_number(name: str, value: float) -> str:
-    unit = metric_unit(name)
-    digits = 0 if unit == "count" else 2 if unit in ("ms", "percent") else 3
-    return f"{value:,.{digits}f}"
-
-
-def _format_signed(name: str, value: float) -> str:
-    text = _format_number(name, value)
-    return text if float(text.replace(",", "")) <= 0 else f"+{text}"
 
 
 def _shorten(text: str | None) -> str:

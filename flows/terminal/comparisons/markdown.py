@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from yarus.flows.terminal.printing import get_tier_name
 from yarus.tasks.cases.privacy.pseudonyms import should_mask
-from yarus.tasks.comparison.changes import compared_metrics, format_statement, is_invalid
+from yarus.tasks.comparison.changes import (
+    compared_metrics,
+    displayed_verdicts,
+    format_statement,
+    is_invalid,
+    is_same_evaluation,
+)
 from yarus.tasks.comparison.comparison_schema import ChangedCase, EvaluationComparison
 from yarus.tasks.config.redaction import escape_control_characters
 from yarus.tasks.config.texts import texts
@@ -48,6 +54,10 @@ def format_comparison_markdown(document: EvaluationComparison, language: str) ->
             if chosen
             else []
         )
+    if is_same_evaluation(document):
+        return "\n\n".join(
+            (*parts, escape_sentence(words["same evaluation"].format(id=document["b"]["evaluation_id"])))
+        )
     if not document["comparable"]:
         parts.insert(1, f"**{words['not comparable']}**")
     sides = [
@@ -83,7 +93,7 @@ def _flatten(untrusted: str, longest: int) -> str:
 
 def _list_metric_tables(document: EvaluationComparison, words: dict[str, str], alone: str) -> Iterator[str]:
     """Yield the table of headline metrics, and the folded table of the others, introduced by `alone`."""
-    metrics = compared_metrics(document)
+    metrics, verdicts = compared_metrics(document), displayed_verdicts(document)
     headlines = [name for name in TIERS[document["b"]["tier"]].headlines if name in metrics]
     other_names = [name for name in metrics if name not in headlines]
     for names, is_folded in ((headlines, False), (other_names[:MAX_METRICS], bool(headlines))):
@@ -95,7 +105,7 @@ def _list_metric_tables(document: EvaluationComparison, words: dict[str, str], a
                 format_metric(name, metrics[name]["b"]),
                 format_metric(name, metrics[name]["difference"], sign=True),
                 format_difference_interval(name, metrics[name]),
-                words[metrics[name]["verdict"]],
+                words[verdicts[name]],
             )
             for name in names
         ]

@@ -131,7 +131,7 @@ def test_comparison_shows_one_metric_and_one_slice(at_home: Path, retrievers: tu
 def test_refusal_has_exit_code_2(at_home: Path, retrievers: tuple[str, str], night: Night) -> None:
     refusal = run_here("compare", retrievers[0], night["real_users"]["evaluation_id"], env=ENGLISH)
     assert (refusal.code, refusal.out) == (2, "")
-    assert 'tier is "tier1" and "real_users"' in refusal.err
+    assert "their tiers differ, tier1 and real_users; choose two evaluations of one tier" in refusal.err
     for words, message in (
         ((retrievers[0], "nobody"), "no evaluation 'nobody'"),
         ((*retrievers, "--metric", "NDCG@10"), "did you mean 'ndcg@10'"),

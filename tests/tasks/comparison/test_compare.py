@@ -207,7 +207,7 @@ def test_compare_rejects_other_tiers(engine: Engine, plant: Plant) -> None:
     a, b, c = plant(mrr=RANKS), plant("ux"), plant("real_users", mrr=RANKS, stratum=["confirmed"] * N)
     with pytest.raises(InputError, match="tiers tier1 and ux have no metric in common"):
         compare(engine, a, b, force=True)
-    with pytest.raises(InputError, match='tier is "tier1" and "real_users"'):
+    with pytest.raises(InputError, match="their tiers differ, tier1 and real_users; choose two"):
         compare(engine, a, c)
     assert compare(engine, a, c, force=True)["metrics"]["mrr"]["difference"] == 0
 
@@ -280,7 +280,9 @@ def test_compare_resolves_previous_and_baseline(engine: Engine, plant: Plant) ->
     assert compare(engine, "previous", b)["a"]["evaluation_id"] == a
     with pytest.raises(InputError, match=f"{a} has no earlier completed one with the same comparability key"):
         compare(engine, "previous", a)
-    with pytest.raises(InputError, match=f"{a} has no accepted one before it .*; yarus gate --accept"):
+    with pytest.raises(
+        InputError, match=f"{a} has no accepted one before it .*; accept one: yarus gate --accept EVALUATION"
+    ):
         compare(engine, "baseline", a)
 
 

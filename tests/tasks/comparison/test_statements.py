@@ -9,9 +9,12 @@ from sqlalchemy import Engine, update
 from tests.tasks.comparison.conftest import N, Plant
 from yarus.db import journal
 from yarus.db.tables import evaluation
+from yarus.flows.terminal.comparisons.markdown import format_comparison_markdown
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
 from yarus.tasks.comparison.changes import build_statements, format_statement
 from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.gate import gate
+from yarus.tasks.comparison.gate_rules import read_gate_rules
 
 HALF = np.tile([0.0, 1.0], N // 2)
 
@@ -28,18 +31,34 @@ def resolve(engine: Engine, name: str, accepted: bool = False, **columns: Any) -
         connection.execute(update(evaluation).where(evaluation.c.id == name).values(**columns))
 
 
-def test_statements_name_losses_of_other_metrics(engine: Engine, plant: Plant) -> None:
-    """Compare with equal headline metrics of tier 3, but a lower hit rate."""
+def test_statements_name_lost_hit_rate_of_tier3(engine: Engine, plant: Plant) -> None:
+    """Compare with equal headline metrics, but a lower hit rate, which Holm's method includes; the gate's does not."""
     lost = np.where(np.arange(N) < 30, 0.0, 1.0)
     a = plant("tier3", e2e_score=HALF, **{"hit_rate@1": np.ones(N)})
     b = plant("tier3", e2e_score=HALF, **{"hit_rate@1": lost})
     comparison = compare(engine, a, b)
-    assert comparison["metrics"]["hit_rate@1"]["verdict"] == "regressed"
+    hits = comparison["metrics"]["hit_rate@1"]
+    assert hits["verdict"] == "regressed" and hits["p_holm"] == pytest.approx(2 * hits["p"])
+    for lines in (comparison["statements"], build_statements([comparison])):
+        assert line_of_kind(lines, "regressed") == "Стало хуже: hit_rate@1 1.000 → 0.500 (−0.500)."
+        assert line_of_kind(lines, "improved") == line_of_kind(lines, "nothing") == line_of_kind(lines, "alone") == ""
+    assert "**Worse: hit\\_rate@1" in format_comparison_markdown(comparison, "en").replace("\u200b", "")
+    rules = gate(engine, b, read_gate_rules(), baseline=a)["rules"]
+    assert "hit_rate@1" not in [rule["metric"] for rule in rules]
+
+
+def test_statements_name_losses_of_other_metrics(engine: Engine, plant: Plant) -> None:
+    """Compare with equal headline metrics, but a lower recall."""
+    lost = np.where(np.arange(N) < 30, 0.0, 1.0)
+    a = plant(mrr=HALF, **{"recall@5": np.ones(N)})
+    b = plant(mrr=HALF, **{"recall@5": lost})
+    comparison = compare(engine, a, b)
+    assert comparison["metrics"]["recall@5"]["verdict"] == "regressed"
     lines = comparison["statements"]
     assert line_of_kind(lines, "regressed") == line_of_kind(lines, "improved") == ""
-    assert "хуже hit_rate@1 −0.500" in line_of_kind(lines, "alone")
+    assert "хуже recall@5 −0.500" in line_of_kind(lines, "alone")
     assert line_of_kind(lines, "nothing") == (
-        "Главные метрики: исключено изменение больше чем на 0.050 по avg_e2e_score (−0.032 … +0.032)."
+        "Главные метрики: исключено изменение больше чем на 0.050 по mrr (−0.032 … +0.032)."
     )
     assert "случайно изменилось бы около" in line_of_kind(lines, "alone")
 

@@ -50,7 +50,7 @@ RUSSIAN_ONLY = ("shared_hints", "metric_hints")
 """The English hints are in the table of metrics."""
 GRADES = {grade for ladder in GRADE_LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
-VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
+VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive", "not judged"}
 TIER_TEXTS = {"title", "short", "question", "terminal", "sentence", "advice", "says"}
 FACTS = ("number", "date", "time", "weekday", "money", "percent", "phone", "email", "url", "room", "code")
 PARTICULAR = {
