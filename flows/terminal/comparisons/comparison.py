@@ -201,7 +201,9 @@ def _make_metric_table(
 ) -> Table:
     """Return the table of metrics; names and intervals are never cut or wrapped."""
     headers = ("difference", "interval", "p", "detectable", "pairs", "verdict")
-    table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None, padding=(0, 1, 0, 0))
+    table = Table(
+        words["metric"], "A", "B", *(words[name] for name in headers), box=None, padding=(0, 1, 0, 0), pad_edge=False
+    )
     for column in table.columns[1:8]:
         column.justify = "right"
     table.columns[0].no_wrap = table.columns[4].no_wrap = True

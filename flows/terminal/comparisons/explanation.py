@@ -4,16 +4,20 @@ from rich.console import Console
 from rich.table import Table
 
 from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, clean, get_tier_name, make_console
-from yarus.tasks.comparison.changes import changed_settings_text
+from yarus.tasks.comparison.changes import changed_settings_text, is_same_evaluation
 from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, Explanation
-from yarus.tasks.comparison.explanation.largest_changes import explanation_sentences
+from yarus.tasks.comparison.explanation.largest_changes import (
+    answer_sentence,
+    explanation_sentences,
+    find_main_change,
+)
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.number_format import format_metric
 
 
 def print_explanation(document: Explanation, language: str) -> None:
-    """Print the explanation, and the topics, pages and questions that explain most of the first metric.
+    """Print which metric changed and mostly why, then the explanation, and what explains most of that metric.
 
     Args:
         document: returned by `yarus.tasks.comparison.explanation.explain.explain`.
@@ -21,8 +25,15 @@ def print_explanation(document: Explanation, language: str) -> None:
     """
     words = texts("explanation", language)
     console = make_console()
+    console.print()
+    if is_same_evaluation(document):
+        line = texts("comparison", language)["same evaluation"].format(id=document["b"]["evaluation_id"])
+        console.print(clean(line), soft_wrap=True)
+        return
+    if answer := answer_sentence(document, language):
+        console.print(clean(answer), style="bold", soft_wrap=True)
     tier = get_tier_name(document["b"]["tier"], language)
-    console.print(f"\n[bold]{words['title']}: {tier}[/] · {clean(document['b']['source'])}")
+    console.print(f"{words['title']}: {tier} · {clean(document['b']['source'])}")
     console.print(f"{document['a']['evaluation_id']} → {document['b']['evaluation_id']}", style="dim")
     if changed := changed_settings_text(document):
         console.print(clean(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
@@ -37,8 +48,8 @@ def print_explanation(document: Explanation, language: str) -> None:
         console.print(clean(sentence), soft_wrap=True)
     for name, why in document["not_decomposed"].items():
         console.print(f"{words['not split']}: {name} ({clean(told(why, language))})", style="dim")
-    for name, metric in list(document["metrics"].items())[:1]:
-        _print_largest(console, name, metric, language)
+    if name := find_main_change(document):
+        _print_largest(console, name, document["metrics"][name], language)
     console.print(words[f"topics by {document['topic_source']}"], style="dim", soft_wrap=True)
 
 

@@ -15,7 +15,7 @@ from yarus.metrics.statistics.differences.decomposition import Component, assign
 from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import column_values
-from yarus.tasks.comparison.changes import changed_settings
+from yarus.tasks.comparison.changes import changed_settings, find_unjudged
 from yarus.tasks.comparison.common_cases import (
     find_key_differences,
     may_have_same_cases,
@@ -24,7 +24,7 @@ from yarus.tasks.comparison.common_cases import (
     resolve_evaluations,
     select_headline_cases,
 )
-from yarus.tasks.comparison.compare import describe_evaluation, directed_headlines
+from yarus.tasks.comparison.compare import describe_evaluation, directed_metrics
 from yarus.tasks.comparison.explanation.explanation_schema import (
     ExplainedMetric,
     ExplainedPart,
@@ -64,7 +64,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         a: the evaluation before, as `compare` takes it: also `baseline` or `previous`.
         b: the evaluation after.
         force: explain even if they differ in more than their questions.
-        only: headline metrics; all by default.
+        only: headline metrics, or those shown with them; all by default.
 
     Raises:
         InputError: an evaluation does not exist or has no cases, the tiers differ, or the two are not comparable and
@@ -93,7 +93,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             after=rows[1]["id"],
             said=parts,
         )
-    declared = directed_headlines(rows[1]["tier"])
+    declared = directed_metrics(rows[1]["tier"])
     if unknown := [name for name in only if name not in [metric.name for metric in declared]]:
         names = ", ".join(metric.name for metric in declared)
         raise InputError(
@@ -119,7 +119,8 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "metrics": {},
         "not_decomposed": {},
     }
-    for metric in declared:
+    unjudged = find_unjudged(document, [metric.name for metric in declared])
+    for metric in sorted(declared, key=lambda metric: metric.name in unjudged):
         if only and metric.name not in only:
             continue
         before, after = (case_values(metric, cases) for cases in sides)

@@ -13,6 +13,7 @@ from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import get_metric
 from yarus.tasks.cases.table import float_column
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
+from yarus.tasks.comparison.changes import find_unjudged
 from yarus.tasks.comparison.explanation.explanation_schema import (
     ExplainedCase,
     ExplainedMetric,
@@ -149,6 +150,52 @@ def new_topics(questions: Questions, values: Floats, lowest: float) -> list[NewT
 STAGES = ("retrieval", "generation", "refusal", "gate")
 
 
+def find_main_change(document: Explanation) -> str | None:
+    """Return the first metric that changed beyond chance, because of questions or answers; else the first metric.
+
+    Metrics of a stand-in judge count only if there are no others.
+    """
+    metrics = document["metrics"]
+    unjudged = find_unjudged(document, metrics)
+    judged = {name: metric for name, metric in metrics.items() if name not in unjudged} or metrics
+    return next((name for name, metric in judged.items() if _find_main_cause(metric)), next(iter(judged), None))
+
+
+def answer_sentence(document: Explanation, language: str) -> str | None:
+    """Return which metric changed, by how much, and mostly why; None if no metric could be split."""
+    name = find_main_change(document)
+    if name is None:
+        return None
+    explained, words = document["metrics"][name], texts("explanation", language)
+    cause = words[f"mostly {_find_main_cause(explained) or 'unclear'}"]
+    return _mark_unjudged(document, name, language) + _format_move(name, explained, cause, language)
+
+
+def _find_main_cause(explained: ExplainedMetric) -> str | None:
+    """Return `questions` or `answers`, the larger of the parts in the direction of the change that are beyond chance.
+
+    None if neither is.
+    """
+    parts = {"questions": explained["questions"], "answers": explained["answers"]}
+    causes = {
+        name: abs(part["value"])
+        for name, part in parts.items()
+        if part and is_significant(part) and part["value"] * explained["difference"] > 0
+    }
+    return max(causes, key=causes.__getitem__, default=None)
+
+
+def _mark_unjudged(document: Explanation, name: str, language: str) -> str:
+    """Return a remark to precede a sentence about a stand-in's metric; empty for other metrics."""
+    return f"{texts('standings', language)['stand-in']}: " if find_unjudged(document, [name]) else ""
+
+
+def _format_move(name: str, explained: ExplainedMetric, parts: str, language: str) -> str:
+    numbers = {side: format_metric(name, explained[side]) for side in ("a", "b")}
+    difference = format_metric(name, explained["difference"], sign=True)
+    return texts("explanation", language)["moved"].format(metric=name, **numbers, difference=difference, parts=parts)
+
+
 def explanation_sentences(document: Explanation, language: str) -> Iterator[str]:
     """Yield the sentences on what changed every headline metric, then on lost and new questions.
 
@@ -157,7 +204,9 @@ def explanation_sentences(document: Explanation, language: str) -> Iterator[str]
         language: ru or en.
     """
     for name, explained in document["metrics"].items():
-        yield from metric_sentences(name, explained, language)
+        first, *others = metric_sentences(name, explained, language)
+        yield _mark_unjudged(document, name, language) + first
+        yield from others
     words, fates, statuses = (texts(section, language) for section in ("explanation", "fates", "statuses"))
     for lost in document["no_longer_measured"]:
         fate = fates[lost["page_change"]] if lost["page_change"] in ("removed", "edited") else ""
@@ -171,7 +220,6 @@ def explanation_sentences(document: Explanation, language: str) -> Iterator[str]
 def metric_sentences(name: str, explained: ExplainedMetric, language: str) -> Iterator[str]:
     """Yield the sentences on one metric: the parts of questions and answers, and significant causes among answers."""
     words = texts("explanation", language)
-    numbers = {side: format_metric(name, explained[side]) for side in ("a", "b")}
     answers = explained["answers"]
     has_same_questions = explained["n_a"] == explained["n_b"] == explained["n_common"]
     parts = [
@@ -183,8 +231,7 @@ def metric_sentences(name: str, explained: ExplainedMetric, language: str) -> It
         parts.append(words["no common kind"])
     else:
         parts.append(words[_answers_key(name, answers)].format(part=_format_part(name, answers)))
-    difference = format_metric(name, explained["difference"], sign=True)
-    yield words["moved"].format(metric=name, **numbers, difference=difference, parts="; ".join(parts))
+    yield _format_move(name, explained, "; ".join(parts), language)
     causes = [
         words["cause"].format(
             pages=words["pages"].format(fate=texts("fates", language)[fate]),

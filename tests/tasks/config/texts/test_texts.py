@@ -72,7 +72,10 @@ BY_TABLE: dict[str, set[str]] = {
     "failures": {*FAILURE_STAGES},
     "fates": {*PAGE_CHANGES},
     "explained_stages": {*STAGES},
-    "explanation": {f"topics by {way}" for way in get_args(TopicsBy)},
+    "explanation": {
+        *(f"topics by {way}" for way in get_args(TopicsBy)),
+        *(f"mostly {cause}" for cause in ("questions", "answers", "unclear")),
+    },
     "standings": {*get_args(JudgeStanding)} - {"passed"},
     "exam": {*CONCLUSIVE_OUTCOMES, *get_args(Outcome)},
     "exam_kinds": {*EXAM_KINDS},
