@@ -113,7 +113,7 @@ def test_comparison_prints_margins(
 ) -> None:
     words = [word for name in only for word in ("--metric", name)]
     metrics = json.loads(run(*retrievers, *words, "--json").stdout)["metrics"]
-    text = run(*retrievers, *words, language="en").stdout
+    text = run(*retrievers, *words, "--all", language="en").stdout
     (line,) = (line for line in text.splitlines() if line.startswith("Differences within these margins do not matter"))
     assert re.findall(r"(\S+) ±(\d+\.\d+)", line) == [(name, f"{metrics[name]['margin']:.3f}") for name in named]
 
