@@ -16,7 +16,7 @@ from yarus.tasks.comparison.changes import (
 from yarus.tasks.comparison.comparison_schema import ChangedCase, EvaluationComparison
 from yarus.tasks.config.redaction import escape_control_characters
 from yarus.tasks.config.texts import texts
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import shown_headlines
 from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric
 
 VERDICT_KINDS = ("invalid", "regressed", "improved", "nothing")
@@ -92,9 +92,9 @@ def _flatten(untrusted: str, longest: int) -> str:
 
 
 def _list_metric_tables(document: EvaluationComparison, words: dict[str, str], alone: str) -> Iterator[str]:
-    """Yield the table of headline metrics, and the folded table of the others, introduced by `alone`."""
+    """Yield the table of the metrics shown first, and the folded table of the others, introduced by `alone`."""
     metrics, verdicts = compared_metrics(document), displayed_verdicts(document)
-    headlines = [name for name in TIERS[document["b"]["tier"]].headlines if name in metrics]
+    headlines = [name for name in shown_headlines(document["b"]["tier"], metrics) if name in metrics]
     other_names = [name for name in metrics if name not in headlines]
     for names, is_folded in ((headlines, False), (other_names[:MAX_METRICS], bool(headlines))):
         heads = (words["metric"], words["before"], words["after"], words["difference"], words["interval"])
