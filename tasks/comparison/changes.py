@@ -263,9 +263,9 @@ def find_unjudged(document: Mapping[str, Any], names: Collection[str]) -> set[st
 
 
 def displayed_verdicts(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the key of the text that stands for each metric's verdict in tables.
+    """Return the key of the text that tables print as each metric's verdict.
 
-    There is no verdict on metrics without a difference, of a stand-in judge, or of evaluations that are not comparable.
+    Metrics without a difference, of a stand-in judge, or of evaluations that are not comparable have no verdict.
     """
     metrics = document["metrics"]
     unjudged = find_unjudged(document, metrics)

@@ -155,17 +155,14 @@ def list_verdict_lines(document: EvaluationComparison, language: str) -> Iterato
     unjudged = find_unjudged(document, headlines)
     is_same = all(row["verdict"] == "no difference shown" for row in headlines.values())
     parts = [words["unjudged"].format(metrics=", ".join(name for name in headlines if name in unjudged))]
-    parts = [*(parts if unjudged else ()), *_list_texts(statements, "nothing", language)]
+    parts = parts if unjudged else []
+    parts += [statements["nothing"]["text"][language]] if "nothing" in statements else []
     key = "verdict same" if headlines and is_same and not unjudged else "verdict unclear"
     yield f"{words[key]}: {'; '.join(parts) or words['nothing compared']}."
     if unjudged:
         yield texts("guidance", language)["set a judge"]
     elif headlines:
         yield words["next same" if is_same else "next unclear"]
-
-
-def _list_texts(statements: Mapping[str, Statement], kind: StatementKind, language: str) -> list[str]:
-    return [statements[kind]["text"][language]] if kind in statements else []
 
 
 def _describe_move(name: str, row: Mapping[str, Any], words: Mapping[str, str]) -> str:

@@ -48,8 +48,8 @@ def print_explanation(document: Explanation, language: str) -> None:
         console.print(clean(sentence), soft_wrap=True)
     for name, why in document["not_decomposed"].items():
         console.print(f"{words['not split']}: {name} ({clean(told(why, language))})", style="dim")
-    if name := find_main_change(document):
-        _print_largest(console, name, document["metrics"][name], language)
+    if main := find_main_change(document):
+        _print_largest(console, main, document["metrics"][main], language)
     console.print(words[f"topics by {document['topic_source']}"], style="dim", soft_wrap=True)
 
 
