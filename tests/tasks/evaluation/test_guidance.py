@@ -37,9 +37,7 @@ SOUND = [
     make_summary("tier1", **{"hit_rate@1": 0.7, "mrr": 0.9, "ndcg@10": 0.9}),
     make_summary("tier2", avg_faithfulness=0.95),
 ]
-LOWEST = (
-    "No graded tier needs attention; the lowest is retrieval: hit_rate@1 0.700 (95 % interval 0.700 – 0.700)."
-)
+LOWEST = "No graded tier needs attention; the lowest is retrieval: hit_rate@1 0.700 (95 % interval 0.700 – 0.700)."
 
 
 @pytest.mark.parametrize(
