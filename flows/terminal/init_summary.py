@@ -20,7 +20,8 @@ def print_plan(setup: SetupResult, language: str) -> None:
     """Print the kind of each file, the meaning of each column, and what would be written."""
     words, console = texts("init", language), make_console()
     sizes = {"n": len(setup.files), "tables": len(setup.tables), "source": setup.source}
-    console.print(words[f"answer {'files' if setup.files else 'tables'}"].format(**sizes), style="bold", soft_wrap=True)
+    answer = words["answer files"] if setup.files else words["answer tables"]
+    console.print(answer.format(**sizes), style="bold", soft_wrap=True)
     if n_doubtful := sum(len(file.ambiguous_columns) for file in setup.files) + sum(
         len(table.ambiguous_columns) for table in setup.tables
     ):

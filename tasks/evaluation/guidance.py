@@ -142,11 +142,11 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
     }
     is_certain = candidate.grades.low == candidate.grades.high
     chosen = key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure")
-    words = {"tier": _tier_name(candidate.tier), "value": candidate.formatted}
+    values = {"tier": _tier_name(candidate.tier), "value": candidate.formatted}
     embeddings = [graded for summary in summaries if summary["tier"] == EXPLAINING_TIER for graded in _graded(summary)]
     if candidate.grades.low in key and embeddings and embeddings[0].grades.low in BAD_GRADES:
-        chosen, words["grade"] = "weakest but embeddings", translations("grades", embeddings[0].grades.low)
-    return _text(chosen, words, metric=candidate.metric, bound=f"{candidate.bound:g}")
+        chosen, values["grade"] = "weakest but embeddings", translations("grades", embeddings[0].grades.low)
+    return _text(chosen, values, metric=candidate.metric, bound=f"{candidate.bound:g}")
 
 
 def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
