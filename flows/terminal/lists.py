@@ -21,7 +21,6 @@ from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import format_label
-from yarus.tasks.evaluation.guidance import BAD_GRADES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,6 +121,8 @@ def _is_bad(column: str, value: float) -> bool:
     if metric is None:
         return False
     if metric.thresholds:
+        from yarus.tasks.evaluation.guidance import BAD_GRADES
+
         return grade(metric.name, value) in BAD_GRADES
     return metric.unit == "share" and value == {"higher": metric.low, "lower": metric.high}.get(metric.better)
 

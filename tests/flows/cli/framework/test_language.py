@@ -22,10 +22,10 @@ NAMES = """
     computed confirmed context contexts contradicted cosine counterfactual coverage csv dask default dense
     description dis display distractors docs document embedder embedding en english env euclidean event extractive
     false filled first free fulltext generator given gold group http https hybrid id ids injection insert json
-    jsonl judge label langfuse last layout length lexical local lower markdown middle module mrr multi multilingual
+    jsonl judge label langfuse last layout length lexical llm local lower markdown middle module mrr multi multilingual
     nightly none ok openai otlp page pageid pages paraphrase parquet pgvector pip place previous production
     project query question questions ragas rank recorded refusal release removed rerank response retrieve
-    retriever ru runs russian sample schedule score sentence similarity single small status stdout stored sut
+    retriever ru runs russian sample schedule score sentence similarity single small status stderr stdout stored sut
     text tier title topic transformers true turn type typos unanswerable uni unit unlabelled url ux vectors
     xlsx yarus yo
 """

@@ -145,6 +145,7 @@ BY_TABLE: dict[str, set[str]] = {
 }
 """Section -> keys that come from tables in the code and must exist."""
 OTHER_FILES = {
+    "guidance": "tasks/evaluation/guidance.py",
     "notes": "tasks/**/*.py",
     "prune": "deployments/upkeep/**/*.py",
     "alerts": "deployments/alarms/incidents.py",
