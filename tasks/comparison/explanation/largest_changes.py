@@ -153,7 +153,7 @@ STAGES = ("retrieval", "generation", "refusal", "gate")
 def find_main_change(document: Explanation) -> str | None:
     """Return the first metric that changed beyond chance, because of questions or answers; else the first metric.
 
-    Metrics of a stand-in judge count only if there are no others.
+    Metrics of a stand-in judge count only if they are the only ones.
     """
     metrics = document["metrics"]
     unjudged = find_unjudged(document, metrics)
