@@ -83,7 +83,7 @@ def consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> f
         >>> consistency([1.0, 0.0, 0.5, 0.9], [1.0, 1.0, 0.0, 0.6], delta=0.125)
         0.25
     """
-    _check_delta(delta)
+    _require_nonnegative(delta)
     left, right = complete_pairs(first, second)
     return float(np.mean(is_within_delta(np.abs(left - right), delta=delta))) if len(left) else np.nan
 
@@ -128,7 +128,7 @@ def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.
         >>> chance_consistency([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])  # of nine pairs (0, 1) and (1, 0) differ more
         0.7777777777777778
     """
-    _check_delta(delta)
+    _require_nonnegative(delta)
     left, right = complete_pairs(first, second)
     ordered = np.sort(right)
     limit = delta + TOLERANCE
@@ -273,6 +273,6 @@ def _beyond_chance(observed: Floats | np.floating, expected: Floats | np.floatin
     return np.maximum(1 - observed / expected, -1.0)
 
 
-def _check_delta(delta: float) -> None:
+def _require_nonnegative(delta: float) -> None:
     if not delta >= 0:
         raise ValueError(f"delta = {delta} is below 0")

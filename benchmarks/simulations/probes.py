@@ -21,7 +21,7 @@ from benchmarks.simulations import Claim, sample_rows, share_claim
 from yarus.db.source_rows import Corpus
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import annotated_cases, page_by_chunk
-from yarus.tasks.cases.outcomes import has_known_answer, ideal_context, reference_answer
+from yarus.tasks.cases.outcomes import ideal_context, is_answerable, reference_answer
 from yarus.tasks.cases.table import set_columns
 from yarus.tasks.cases.text import split_sentences
 from yarus.tasks.config.factors import ContextPerturbation
@@ -218,7 +218,7 @@ def sample() -> Sample:
     cases = set_columns(
         cases,
         reference=[reference_answer(question) for question in chosen],
-        answerable=[has_known_answer(question) for question in chosen],
+        answerable=[is_answerable(question) for question in chosen],
     )
     return Sample(add_context(cases, chosen, golds, corpus, 3_000), chosen, golds, corpus)
 

@@ -95,7 +95,7 @@ def iter_pages(path: Path, problems: list[str]) -> Iterator[Page]:
         _refuse_known_exports(path if is_folder else path.parent, only=None if is_folder else path.name)
     except OSError as error:
         raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
-    files = _list_files(path, problems) if is_folder else {_normalize(path.name): path}
+    files = _list_files(path, problems) if is_folder else {_normalize_file_name(path.name): path}
     return _iter_files(path, files, problems)
 
 
@@ -235,10 +235,10 @@ def _is_system_file(name: str) -> bool:
 
 
 def _relative_name(path: Path, folder: Path) -> str:
-    return _normalize(path.relative_to(folder).as_posix())
+    return _normalize_file_name(path.relative_to(folder).as_posix())
 
 
-def _normalize(name: str) -> str:
+def _normalize_file_name(name: str) -> str:
     """Return a file name as tables write it: macOS splits letters such as й, and old systems have no UTF-8."""
     return unicodedata.normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
 

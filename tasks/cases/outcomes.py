@@ -98,7 +98,7 @@ def reference_answer(question: QuestionRow) -> str | None:
     return annotated_reference(question) or logged_reference(question)
 
 
-def has_known_answer(question: QuestionRow) -> bool | None:
+def is_answerable(question: QuestionRow) -> bool | None:
     """Return whether the corpus has the answer: as annotated, else True if there is a reference."""
     annotated: bool | None = question.get("answerable")
     return annotated if annotated is not None else (True if reference_answer(question) else None)

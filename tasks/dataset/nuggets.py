@@ -19,7 +19,7 @@ from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
 from yarus.db.sources import Source, open_snapshot
 from yarus.tasks.cases.labels import page_by_chunk
-from yarus.tasks.cases.outcomes import has_known_answer, ideal_context, reference_answer
+from yarus.tasks.cases.outcomes import ideal_context, is_answerable, reference_answer
 from yarus.tasks.cases.text import claim_key, join_within_limit, split_context, text_offsets
 from yarus.tasks.config.connections import database, open_source
 from yarus.tasks.config.settings import get_settings
@@ -208,7 +208,7 @@ def _is_usable(row: QuestionRow) -> bool:
     rejected = (row.get("review") or {}).get("rejected", False)
     return (
         bool((row["question"] or "").strip() and reference_answer(row))
-        and has_known_answer(row) is not False
+        and is_answerable(row) is not False
         and not rejected
     )
 

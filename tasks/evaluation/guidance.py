@@ -261,7 +261,7 @@ def advise_next_step(summary: EvaluationSummary) -> tuple[TranslatedText, Condit
     if summary["tier"] in ("tier1", "real_users") and ranking:
         return ranking
     if "failures" in summary and summary["failures"]["counts"]:
-        return _about_failures(summary["failures"]["counts"])
+        return _advise_on_commonest_failure(summary["failures"]["counts"])
     return _about_doubtful(summary, values)
 
 
@@ -326,7 +326,7 @@ def _about_ranking(metrics: Mapping[str, MetricSummary]) -> tuple[TranslatedText
     return _text("missed", missed=format_percent(1 - share_in_ten)), {"metric": "hit_rate@10", "max": 0}
 
 
-def _about_failures(counts: Mapping[str, int]) -> tuple[TranslatedText, Condition]:
+def _advise_on_commonest_failure(counts: Mapping[str, int]) -> tuple[TranslatedText, Condition]:
     stage = max(counts, key=lambda name: counts[name])
     if not counts[stage]:
         return _text("nothing to do"), {}

@@ -13,7 +13,7 @@ from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus, QuestionRow
 from yarus.tasks.cases.dialogs import dialog_turns_if_any
 from yarus.tasks.cases.labels import annotated_cases, count_labels, default_unit, page_by_chunk
-from yarus.tasks.cases.outcomes import has_known_answer, ideal_context, logged_reference, reference_answer
+from yarus.tasks.cases.outcomes import ideal_context, is_answerable, logged_reference, reference_answer
 from yarus.tasks.cases.own_documents import add_own_documents
 from yarus.tasks.cases.perturbations import perturbation_signature
 from yarus.tasks.cases.table import column_values, iterate_rows, optional_column_values, set_columns
@@ -228,7 +228,7 @@ def _add_labels(run: EvaluationRun[A], cases: pa.Table, questions: list[Question
     cases = set_columns(
         cases,
         reference=[reference_answer(question) for question in questions],
-        answerable=[has_known_answer(question) for question in questions],
+        answerable=[is_answerable(question) for question in questions],
     )
     if not run.parameters.nuggets:
         return cases
@@ -272,7 +272,7 @@ def add_context(
         passage_starts.append(passage_begins)
         if chunks:
             statuses[number], reasons[number] = "ok", None
-        elif has_known_answer(question) is False:
+        elif is_answerable(question) is False:
             statuses[number], reasons[number] = (
                 "not_applicable",
                 Words("the corpus has no answer: there is no ideal context"),

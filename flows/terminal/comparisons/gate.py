@@ -61,7 +61,7 @@ def print_gate(document: GateResult, language: str, *, strict: bool = False, sho
     rules = sorted(document["rules"], key=lambda rule: VERDICTS_BY_URGENCY.index(rule["verdict"]))
     n_shown = len(rules) if show_all else MAX_RULES
     for rule in rules[:n_shown]:
-        console.print(f"{_colour(rule['verdict'], words)}  {escape(_describe_rule(rule, words))}", soft_wrap=True)
+        console.print(f"{_colour(rule['verdict'], words)}  {escape(_format_rule(rule, words))}", soft_wrap=True)
         if reasons := _describe_reasons(rule, language):
             console.print(f"    {escape(reasons)}", style="dim", soft_wrap=True)
     if more := Counter(rule["verdict"] for rule in rules[n_shown:]):
@@ -151,7 +151,7 @@ def list_gate_lines(document: GateResult, language: str) -> Iterator[str]:
     yield from further
     for rule in [] if document["verdict"] == "invalid" else document["rules"]:
         reasons = _describe_reasons(rule, language)
-        yield f"{words[rule['verdict']]}: {_describe_rule(rule, words)}" + (f" ({reasons})" if reasons else "")
+        yield f"{words[rule['verdict']]}: {_format_rule(rule, words)}" + (f" ({reasons})" if reasons else "")
 
 
 def format_junit(document: GateResult, language: str, *, strict: bool) -> bytes:
@@ -177,7 +177,7 @@ def format_junit(document: GateResult, language: str, *, strict: bool) -> bytes:
             suite,
             "testcase",
             classname=_replace_invalid_xml(f"{document['source']}.{document['tier']}"),
-            name=_replace_invalid_xml(_describe_rule(rule, words)),
+            name=_replace_invalid_xml(_format_rule(rule, words)),
         )
         details = _replace_invalid_xml(_describe_reasons(rule, language) or told(document["error"] or "", language))
         if kind:
@@ -188,7 +188,7 @@ def format_junit(document: GateResult, language: str, *, strict: bool) -> bytes:
     return tree
 
 
-def _describe_rule(rule: RuleResult, words: dict[str, str]) -> str:
+def _format_rule(rule: RuleResult, words: dict[str, str]) -> str:
     kind = "margin" if rule["rule"] == "no regression" and rule["bound"] is not None else rule["rule"]
     return words[kind].format(metric=_name_metric(rule), bound=_format_bound(rule))
 

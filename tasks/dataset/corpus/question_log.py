@@ -16,7 +16,7 @@ from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_question
 from yarus.db.sources import open_snapshot
 from yarus.db.tables import config_value, evaluation
 from yarus.tasks.cases.labels import BAD, GOOD, annotated_cases, page_by_chunk
-from yarus.tasks.cases.outcomes import has_known_answer, refusal_reason
+from yarus.tasks.cases.outcomes import is_answerable, refusal_reason
 from yarus.tasks.cases.table import column_values
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
 from yarus.tasks.config.connections import open_source
@@ -88,7 +88,7 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
         for pages, relevant_pages in zip(labelled, relevant, strict=True)
     ]
     is_stale = [status == "stale_label" for status in column_values(cases, "status")]
-    is_missing = [stale or has_known_answer(row) is False for stale, row in zip(is_stale, questions, strict=True)]
+    is_missing = [stale or is_answerable(row) is False for stale, row in zip(is_stale, questions, strict=True)]
     ids = [row["question_id"] for row in questions]
     return QuestionLog(
         name=name,

@@ -13,7 +13,7 @@ from yarus.db.errors import InputError
 from yarus.tasks.config.redaction import replace_surrogates
 from yarus.tasks.config.services import is_http_url
 from yarus.tasks.config.settings import Settings, get_settings
-from yarus.tasks.models.embedding.ngrams import ngram_counts
+from yarus.tasks.models.embedding.ngrams import hash_ngrams
 from yarus.tasks.models.embedding.partial_results import Vectors
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class LexicalEmbedder:
         """See `Embedder`."""
         if not texts:
             return np.zeros((0, self.DIMENSIONS), dtype=np.float32)
-        counts = ngram_counts([replace_surrogates(text) for text in texts], self.DIMENSIONS)
+        counts = hash_ngrams([replace_surrogates(text) for text in texts], self.DIMENSIONS)
         vectors: Vectors = np.sign(counts) * np.sqrt(np.abs(counts))
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(norms > 0, norms, 1)

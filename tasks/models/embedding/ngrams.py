@@ -11,7 +11,7 @@ BLOCK_TEXTS = 1_000
 """Texts whose n-grams are in memory at once."""
 
 
-def ngram_counts(texts: Sequence[str], features: int) -> NDArray[np.float32]:
+def hash_ngrams(texts: Sequence[str], features: int) -> NDArray[np.float32]:
     """Count the n-grams of 3 and 4 characters of each text, at the positions of their hashes.
 
     Texts are lower-cased and split at white space; every word gets a blank on both sides. Half of the n-grams count as
