@@ -104,7 +104,7 @@ def _describe_case(case: Mapping[str, Any], columns: Sequence[str], language: st
     """Return the values of number columns, bad ones marked, and where the answer fails, or else the status."""
     parts = []
     for name in columns:
-        if isinstance(value := case[name], int | float):
+        if isinstance(value := case[name], int | float) and not isinstance(value, bool):
             number = f"{clean(name)} {format_metric(name, value)}"
             parts.append(f"[yellow]✗ {number}[/]" if _is_bad(name, value) else f"[dim]{number}[/]")
     if case.get("failure") is not None:

@@ -123,7 +123,7 @@ def _list_answer_lines(summary: EvaluationSummary, language: str) -> Iterator[st
         yield texts("terminal", language)[STATE_SENTENCES[summary["state"]]].format(reason=reason)
     if summary["state"] == "completed":
         yield summary_sentence(summary)[language]
-    if summary["parquet"] or not has_metrics(summary):
+    if summary["state"] != "running" and (summary["parquet"] or not has_metrics(summary)):
         yield _format_advice(summary, language)
 
 

@@ -48,6 +48,8 @@ class CommandGroup(click.Group):
         Raises:
             InputError: the command or an option was renamed; the message has the new name.
         """
+        if ctx.resilient_parsing:  # a completion prints no errors
+            return super().resolve_command(ctx, args)
         if new_line := translate_command_line(args):
             raise InputError("'yarus {old}' was renamed; run: {new}", old=args[0], new=new_line)
         if renamed := find_renamed_option(args):
@@ -59,12 +61,18 @@ def translate_command_line(arguments: Sequence[str]) -> str | None:
     """Return the command line in its new spelling; None if it is not an old one."""
     for old, new in reversed(RENAMED_COMMANDS.items()):
         command, *flags = old.split()
-        options = [part for argument in arguments[1:] for part in _split_option(argument, flags)]
+        dropped = [*flags, "--metric"] if flags else []  # the metric is an argument of the new command
+        options = [part for argument in arguments[1:] for part in _split_option(argument, dropped)]
         if arguments[0] == command and set(flags) <= set(options):
-            for flag in flags:
-                options.remove(flag)
-            return shlex.join(["yarus", *new.split(), *options])
+            kept = (option for option in options if option not in dropped)
+            return shlex.join(["yarus", *new.split(), *(_rename_option(option, new) for option in kept)])
     return None
+
+
+def _rename_option(argument: str, command: str) -> str:
+    """Return an argument with the new name of its option."""
+    name, separator, value = argument.partition("=")
+    return RENAMED_OPTIONS.get(command, {}).get(name, name) + separator + value
 
 
 def _split_option(argument: str, flags: Sequence[str]) -> list[str]:

@@ -239,6 +239,7 @@ def test_hidden_commands_and_options_are_completed(home: Path) -> None:
 
     assert "plain,judge" in complete("yarus j", 1)
     assert "plain,--force" in complete("yarus compare --f", 2)
+    assert "plain,--limit" in complete("yarus corpus --points 5 --l", 4)
 
 
 @pytest.mark.parametrize(
@@ -248,6 +249,9 @@ def test_hidden_commands_and_options_are_completed(home: Path) -> None:
         ("label --evaluation last", "yarus judge label --evaluation last"),
         ("label --evaluation last --plan mrr --width 0.1", "yarus judge plan --evaluation last mrr --width 0.1"),
         ("label --plan=avg_faithfulness --width 0.1", "yarus judge plan avg_faithfulness --width 0.1"),
+        ("label --plan --metric mrr --width 0.1", "yarus judge plan mrr --width 0.1"),
+        ("label --between A B", "yarus judge label --suggest A B"),
+        ("prune --all --older-than=90d", "yarus admin prune --include-baselines --older-than=90d"),
         ("label --evaluation=last", "yarus judge label --evaluation=last"),
         ("examine pairs.json --json", "yarus judge agreement pairs.json --json"),
         ("prune --help", "yarus admin prune --help"),
