@@ -69,7 +69,7 @@ FORMER_KEYS = FORMER_ANALYSIS_KEYS | {
     "n_question_kinds": "cells",
     "n_requested": "asked",
     "n_sampled": "drawn",
-    "n_sent_to_judge": "asked",
+    "n_selected_questions": "asked",
     "night_noise_sd": "night_by_itself",
     "no_longer_measured": "lost",
     "not_decomposed": "not_split",

@@ -116,8 +116,15 @@ def is_named_first(pair: Sequence[Evaluation]) -> bool:
     """Return whether the first sentence of the comparison calls the rate of errors worse."""
     headlines = directed_headlines("tier3")
     changes = compare_pairs(CommonCases(*map(cases_of, pair)), {row.name: row for row in headlines}, headlines, ())
-    side = {"state": "completed", "tier": "tier3"}
-    document: Any = {**changes, "a": side, "b": side, "n_common": N, "key_differences": [], "changed_settings": []}
+    sides = {name: {"evaluation_id": name, "state": "completed", "tier": "tier3"} for name in ("a", "b")}
+    document: Any = {
+        **changes,
+        **sides,
+        "n_common": N,
+        "comparable": True,
+        "key_differences": [],
+        "changed_settings": [],
+    }
     first = build_statements([document])[0]
     return first["kind"] == "regressed" and RATE in first["text"]["en"]
 

@@ -53,7 +53,7 @@ def find_empty_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) 
 
 
 def find_duplicate_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) -> list[DefectLocation]:
-    """Return questions that differ from an earlier one only in case, punctuation or white space; `of` is the first."""
+    """Return questions that differ from an earlier one only in case, punctuation or white space, with the first."""
     return [
         _locate(row, other_question_id=rows[0]["question_id"])
         for rows in _group_equal(questions, keys).values()

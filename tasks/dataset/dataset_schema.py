@@ -37,7 +37,7 @@ class DefectLocation(TypedDict):
     evaluations: NotRequired[int]
     """Number of evaluations that dispute the label."""
     known_word_share: NotRequired[float]
-    """Share of the question's words that occur in the corpus, 0 to 1."""
+    """Share of the question's content words that occur in the corpus, 0 to 1."""
     kind: NotRequired[PersonalDataKind]
     """Kind of personal data."""
     text: NotRequired[str]
@@ -67,7 +67,7 @@ class DuplicateFinding(TypedDict):
     count: int
     """Chunks that duplicate an earlier chunk."""
     pages: int
-    """Pages whose whole text is also on another page."""
+    """Pages whose whole text is also on an earlier page."""
     examples: list[list[str]]
     """Groups of ids of duplicate chunks, the largest first."""
 
@@ -93,7 +93,7 @@ class LabelAudit(TypedDict):
     disputed: DefectFinding
     """Questions for which no ranking has a relevant result in the top ten."""
     off_topic: DefectFinding
-    """Questions with at most a third of their words in the corpus."""
+    """Questions with at most a third of their content words in the corpus."""
     empty: DefectFinding
     """Questions without a letter or digit."""
     personal: PersonalDataFinding
@@ -125,8 +125,8 @@ class NuggetGeneration(TypedDict):
     without_reference: int
     """Questions without usable reference: it is missing, the corpus has no answer, or annotators rejected the
     question."""
-    n_sent_to_judge: int
-    """Questions that were sent to the judge."""
+    n_selected_questions: int
+    """Questions without nuggets, or all with --regenerate; those that the budget stopped count too."""
     n_made: int
     """Questions for which the judge returned nuggets."""
     failed: dict[str, int]
@@ -181,9 +181,9 @@ class AnnotationImport(TypedDict):
     rows: int
     labelled: int
     n_partially_filled: int
-    """Rows with a label, but not in all columns."""
+    """Rows with a label in which a yes/no column or `relevant` is empty."""
     empty: int
-    """Rows without a label."""
+    """Rows without a label, note or edited nugget."""
     rejected: int
     """Questions in the file that most annotators marked as unfit."""
     question_ok: int

@@ -251,7 +251,7 @@ def _summarize(
         "source": data_source.name,
         "questions": len(questions),
         "without_reference": len(questions) - len(usable),
-        "n_sent_to_judge": len(replies),
+        "n_selected_questions": len(replies),
         "n_made": len(generated),
         "failed": dict(Counter(failure.status for failure in failures)),
         "reason": failures[0].reason if failures else None,

@@ -144,6 +144,8 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
     chosen = key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure")
     values = {"tier": _tier_name(candidate.tier), "value": candidate.formatted}
     embeddings = [graded for summary in summaries if summary["tier"] == EXPLAINING_TIER for graded in _graded(summary)]
+    if chosen == "all excellent" and embeddings and embeddings[0].grades.low != "strong":
+        chosen = "weakest good"
     if candidate.grades.low in key and embeddings and embeddings[0].grades.low in BAD_GRADES:
         chosen, values["grade"] = "weakest but embeddings", translations("grades", embeddings[0].grades.low)
     return _text(chosen, values, metric=candidate.metric, bound=f"{candidate.bound:g}")

@@ -174,7 +174,7 @@ def _unequally_judged_text(compared: Document) -> TranslatedText | None:
     """Return a text about results that are judged to different extents; None if questions have one label each."""
     judged = compared["judged_share_difference"]
     sides = ({name: row[side] for name, row in compared["metrics"].items()} for side in ("a", "b"))
-    if judged is None or all(has_one_label_per_question(values) for values in sides):
+    if judged is None or all(has_one_label_per_question(compared["b"]["tier"], values) for values in sides):
         return None
     bounds = ", ".join(
         f"{name} {format_metric(name, limits['low'], sign=True)} … {format_metric(name, limits['high'], sign=True)}"

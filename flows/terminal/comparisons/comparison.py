@@ -185,7 +185,7 @@ def _print_warnings(
 ) -> None:
     """Print what makes the differences doubtful."""
     sides = ({name: row[side] for name, row in document["metrics"].items()} for side in ("a", "b"))
-    if not all(has_one_label_per_question(values) for values in sides):
+    if not all(has_one_label_per_question(document["b"]["tier"], values) for values in sides):
         _print_unjudged(console, document["judged_share_difference"], words)
     if document["b"]["system"].get("labels") == "filled":
         console.print(words["filled"], style="bold yellow", soft_wrap=True)

@@ -75,7 +75,7 @@ def build_corpus_map(
     """Return the map as columns, with one point per question and chunk, or a seeded sample of `points` of them.
 
     Returns:
-        x, y (the first two components), kind, id, text, topic and outcome of questions, uses of chunks, and
+        x, y (the first two components), kind, id, text, topic and outcome of questions, retrieval counts of chunks, and
         `explained_variance`, the share of variance on the map.
     """
     n = len(questions)

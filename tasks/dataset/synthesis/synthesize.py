@@ -16,7 +16,7 @@ from yarus.db.errors import InputError
 from yarus.db.loading.load_rows import ImportedRows, load_rows
 from yarus.db.loading.load_rows import IncomingRow as Loaded
 from yarus.db.source_rows import Corpus, read_corpus, read_questions
-from yarus.db.sources import Source, find_loaded_source, open_snapshot
+from yarus.db.sources import find_loaded_source, open_snapshot
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database, open_source, should_retry_read
 from yarus.tasks.config.settings import get_settings
@@ -92,12 +92,10 @@ def _load_input(parameters: SynthesisParameters) -> SynthesisInput:
         raise InputError(
             "source {source!r} has no chunk of a sentence or more; load some: yarus load …", source=data_source.name
         )
-    return SynthesisInput(
-        data_source.name, data_source.language, questions, corpus, _existing_questions(parameters, data_source)
-    )
+    return SynthesisInput(data_source.name, data_source.language, questions, corpus, _existing_questions(parameters))
 
 
-def _existing_questions(parameters: SynthesisParameters, data_source: Source) -> list[str]:
+def _existing_questions(parameters: SynthesisParameters) -> list[str]:
     """Return the receiving source's questions from other parameters; those from equal ones are generated again."""
     try:
         receiving_source = find_loaded_source(database(), parameters.into)

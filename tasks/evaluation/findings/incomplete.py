@@ -153,23 +153,25 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
     values = {name: metric["value"] for name, metric in summary["metrics"].items()}
-    if not has_one_label_per_question(values) and (bounds := _format_bounds(summary, document)):
+    if not has_one_label_per_question(summary["tier"], values) and (bounds := _format_bounds(summary, document)):
         judged = summary["metrics"]["judged@10"]["value"] or 0
         yield translations("incomplete", "unjudged", judged=format_percent(judged), bounds=bounds)
     if questions := document["questions"]:
         yield from _question_sentences(questions, headlines)
 
 
-def has_one_label_per_question(values: Mapping[str, float | None]) -> bool:
+def has_one_label_per_question(tier: str, values: Mapping[str, float | None]) -> bool:
     """Return whether metric values show that each question has one relevant label and no other.
 
-    Sets like SQuAD are labelled so on purpose; their unjudged results do not mean that labels are missing.
+    Sets like SQuAD are labelled so on purpose; their unjudged results do not mean that labels are missing. Users
+    confirm one page although others may be relevant, too.
 
     Args:
+        tier: of the evaluation.
         values: metric -> mean over the questions.
     """
     hit_rate, recall, first, judged = (values.get(name) for name in ONE_LABEL_METRICS)
-    if not hit_rate or recall is None or first is None or judged is None:
+    if tier == "real_users" or not hit_rate or recall is None or first is None or judged is None:
         return False
     return math.isclose(hit_rate, recall) and math.isclose(first, judged, abs_tol=1e-9)
 

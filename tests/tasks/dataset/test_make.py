@@ -55,7 +55,7 @@ def requests_of_kind(server: FakeLLMServer, kind: str) -> list[Document]:
 
 def test_generation_uses_reference_and_relevant_chunks_once(judge: FakeLLMServer, source: str, engine: Engine) -> None:
     result = make_nuggets(source)
-    assert (result["state"], result["n_sent_to_judge"], result["n_made"], result["without_reference"]) == (
+    assert (result["state"], result["n_selected_questions"], result["n_made"], result["without_reference"]) == (
         "completed",
         7,
         7,
@@ -72,14 +72,14 @@ def test_generation_uses_reference_and_relevant_chunks_once(judge: FakeLLMServer
     assert rows["6"]["nuggets"] is None
     parts = texts(next(request for request in judge.requests if "книгу 3" in str(request)))
     assert parts["passage_1"] == "Правило 3 велит сдать книгу 3 до мая года 3." and parts["question"].startswith("Что")
-    assert make_nuggets(source)["n_sent_to_judge"] == 0 and len(requests_of_kind(judge, "nuggets")) == 7
+    assert make_nuggets(source)["n_selected_questions"] == 0 and len(requests_of_kind(judge, "nuggets")) == 7
 
 
 def test_generation_continues_after_limit_and_remake_is_cached(judge: FakeLLMServer, source: str) -> None:
     assert make_nuggets(source, limit=3)["n_made"] == 3
     assert make_nuggets(source, limit=3)["n_made"] == 3
     remade = make_nuggets(source, remake=True)
-    assert (remade["n_sent_to_judge"], remade["n_new_calls"]) == (7, 1)
+    assert (remade["n_selected_questions"], remade["n_new_calls"]) == (7, 1)
 
 
 def test_generation_reports_unreadable_replies(judge: FakeLLMServer, source: str, engine: Engine) -> None:

@@ -80,7 +80,7 @@ def test_weakest_finds_the_worst_graded_tier(summaries: list[Document], tier: st
 def test_weakest_is_none_without_grades() -> None:
     nothing = [make_summary("ux", cache_hit_rate=0.1), make_summary("tier3", avg_e2e_score=None)]
     assert find_weakest_tier(nothing) is None
-    assert lead_sentence(nothing)["en"] == "No tier could be graded; the reasons are below."
+    assert lead_sentence(nothing)["en"] == "No tier that users notice could be graded; the reasons are below."
 
 
 def test_lead_names_failed_tiers_first() -> None:
@@ -140,6 +140,10 @@ def test_lead_names_the_weakest_tier() -> None:
     )
     assert lead_sentence([make_summary("tier2", avg_faithfulness=0.95)])["en"].startswith(
         "Every graded tier is excellent."
+    )
+    reasonable = make_summary("tier0", silhouette_score=0.6)
+    assert lead_sentence([make_summary("tier2", avg_faithfulness=0.95), reasonable])["en"].startswith(
+        "No graded tier needs attention; the lowest is generation"
     )
 
 

@@ -198,7 +198,9 @@ def test_report_shows_state_of_evaluation_without_numbers(
     page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "&lt;b&gt;why&lt;/b&gt;" in page
     assert "<b>why</b>" not in page
-    assert ("Not measured, because the run failed" if state == "failed" else "No tier could be graded") in page
+    assert (
+        "Not measured, because the run failed" if state == "failed" else "No tier that users notice could be graded"
+    ) in page
 
 
 def test_report_shows_evaluation_with_failed_cases_only(engine: Engine, at_home: Path, tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ def test_sentences_are_empty_for_tiers_without_rankings() -> None:
     ],
 )
 def test_one_label_per_question_is_no_gap(values: dict[str, float | None], has_one: bool) -> None:
-    assert has_one_label_per_question(values) == has_one
+    assert has_one_label_per_question("tier1", values) == has_one
+    assert not has_one_label_per_question("real_users", values)
     metrics: Any = {name: {"value": value} for name, value in values.items()} | {"mrr": {"value": 0.5}}
     metrics |= {"judged@10": {"value": 0.06}} | {name: {"value": None} for name in ("hit_rate@1", "ndcg@10")} | metrics
     document = {"if_right": {"mrr": 0.9}, "questions": None}
