@@ -89,7 +89,7 @@ def load_rows(engine: Engine, name: str, rows: ImportedRows | RowStream, *, lang
 def load_rows_in_transaction(
     connection: Connection, name: str, rows: ImportedRows | RowStream, *, language: str, origin: str
 ) -> LoadReport:
-    """Load rows as `fill` does, in the transaction of a caller who has locked the source and read from it."""
+    """Load rows as `load_rows` does, in the transaction of a caller who has locked the source and read from it."""
     report = LoadReport(source=name)
     refused: dict[str, str] = {}
     tables_by_name = _prepare(connection, name)

@@ -66,7 +66,7 @@ def parse_parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str],
             "--resume uses the parameters that the evaluation was started with; leave out: {others}", others=other_names
         )
     for name, value in values.items():
-        if name in FORMER_PARAMETERS:
+        if FORMER_PARAMETERS.get(name) in fields:
             raise InputError("'{old}' was renamed; use {new}", old=name, new=FORMER_PARAMETERS[name])
         if present := FORMER_VALUES.get((name, str(value))):
             raise InputError("'{old}' was renamed; use {new}", old=f"{name}={value}", new=f"{name}={present}")

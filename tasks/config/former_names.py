@@ -57,10 +57,12 @@ def rename_variables(variables: Mapping[str, str | None]) -> dict[str, str | Non
 
 
 def present_parameters(values: Any) -> Any:
-    """Return stored parameters by their present names; what is not a dictionary passes."""
+    """Return stored parameters by their present names, whose values count; what is not a dictionary passes."""
     if not isinstance(values, dict):
         return values
-    return {FORMER_PARAMETERS.get(name, name): _replace(FORMER_VALUES, name, value) for name, value in values.items()}
+    renamed = {present: values[former] for former, present in FORMER_PARAMETERS.items() if former in values}
+    kept = {name: value for name, value in values.items() if name not in FORMER_PARAMETERS}
+    return {name: _replace(FORMER_VALUES, name, value) for name, value in (renamed | kept).items()}
 
 
 def stored_parameters(values: Mapping[str, Any]) -> dict[str, Any]:

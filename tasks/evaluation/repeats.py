@@ -19,7 +19,7 @@ from yarus.tasks.evaluation.findings_schema import Persistence
 
 P = TypeVar("P", bound=Parameters)
 REPEAT_PARAMETERS = ("repeat_of", "anchor", "recheck")
-"""Parameters that request a repeat; the keys that they set are in `yarus.db.journal.NON_LIVE_KEYS` as well."""
+"""Parameters that request a repeat; the first two are stored under keys of `yarus.db.journal.NON_LIVE_KEYS`."""
 NAMING = ("name", "tags")
 """Parameters that a repeat does not take over."""
 MAX_REPEATS = 16

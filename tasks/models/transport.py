@@ -68,7 +68,7 @@ class IncomingResponse:
 
     @property
     def is_framed(self) -> bool:
-        """Return whether the end of the response differs from a broken connection."""
+        """Return whether the end of the response can be distinguished from a broken connection."""
         return "content-length" in self.headers or "chunked" in self.headers.get("transfer-encoding", "").lower()
 
     def mark_sent(self) -> None:

@@ -18,6 +18,7 @@ from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import iterate_rows
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, STATUSES_BY_SEVERITY
 from yarus.tasks.comparison.changes import displayed_verdicts
+from yarus.tasks.config.former_names import STORED_PARAMETERS
 from yarus.tasks.config.texts import translations
 from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation import result_files
@@ -70,7 +71,8 @@ class ReportEntry:
     @property
     def is_auxiliary(self) -> bool:
         """Return whether the evaluation is auxiliary: a repeat (also of failures), or a new judgement of an anchor."""
-        return bool({*REPEAT_PARAMETERS} & journal.non_live_marks(self.row).keys()) or "failed_again" in self.summary
+        marks = {STORED_PARAMETERS.get(name, name) for name in REPEAT_PARAMETERS}
+        return bool(marks & journal.non_live_marks(self.row).keys()) or "failed_again" in self.summary
 
     @property
     def tier(self) -> str:

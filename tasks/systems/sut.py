@@ -101,7 +101,7 @@ def check_system(name: str, settings: Settings) -> None:
     """Check the name and the settings of a system; a function is not imported yet.
 
     Raises:
-        InputError: as `system`.
+        InputError: as for `create_system`.
     """
     if not is_function_path(name):
         create_system(name, settings, UserFunctions())

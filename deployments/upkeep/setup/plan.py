@@ -19,7 +19,7 @@ from yarus.deployments.upkeep.setup.files import (
 )
 from yarus.deployments.upkeep.setup.system import FoundSystem, ask_system
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import get_settings
+from yarus.tasks.config.settings import Settings, get_settings
 
 DEFAULT_QUESTION = "Как получить справку?"
 """The question for a system if no log has one."""
@@ -41,6 +41,13 @@ class SetupResult:
     loaded: list[LoadReport] = field(default_factory=list)
     """One report per file; empty with `--dry-run`."""
     readiness: list[TierReadiness] = field(default_factory=list)
+
+
+def _would_change_prompts(configuration: Settings, language: str | None) -> bool:
+    """Return whether there may be evaluations with prompts in another language."""
+    root = configuration.results_root
+    has_evaluations = "://" in root or (Path(root).is_dir() and any(Path(root).iterdir()))
+    return has_evaluations and language != configuration.text_language
 
 
 def plan_setup(
@@ -89,10 +96,12 @@ def plan_setup(
         settings |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
     configuration = get_settings()
     detected = language or detect_language(sampled_texts)
-    if configuration.follows_locale and detected:  # so that prompts are in this language, and no locale changes it
-        settings["YARUS_LANGUAGE"] = detected
+    is_free = configuration.follows_locale and not _would_change_prompts(configuration, detected)
+    if detected and (is_free or (source_url and language)):
+        settings["YARUS_LANGUAGE"] = detected  # so that prompts are in this language, and no locale changes it
     address = redact_urls(source_url) if source_url else None
-    text_language = detected or configuration.text_language
+    # A loaded source has a language of its own, a database that of the settings.
+    text_language = detected if detected and (is_free or not source_url) else configuration.text_language
     return (
         SetupResult(
             "",

@@ -18,7 +18,9 @@ RENAMED_COMMANDS = {
     "view": "serve --reports",
 }
 """Old command -> new command. If several match, the last one counts."""
-RENAMED_PARAMETER_OPTIONS = {f"--{old}": f"--{new.replace('_', '-')}" for old, new in FORMER_PARAMETERS.items()}
+RENAMED_PARAMETER_OPTIONS = {
+    f"--{old}": f"--{new.replace('_', '-')}" for old, new in FORMER_PARAMETERS.items() if old != "kinds"
+}
 RENAMED_OPTIONS = {
     "admin prune": {"--all": "--include-baselines", "--calls": "--replies"},
     "admin tag": {"--remove": "--untag"},

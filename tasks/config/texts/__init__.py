@@ -28,8 +28,8 @@ def plural_form(number: object, forms: Sequence[str]) -> str:
     """Return the word form for a whole number with or without separators: two forms in English, three in Russian.
 
     Example:
-        >>> from yarus.tasks.config.texts import plural
-        >>> [plural(n, ("вопрос", "вопроса", "вопросов")) for n in (1, 22, 374, 11)]
+        >>> from yarus.tasks.config.texts import plural_form
+        >>> [plural_form(n, ("вопрос", "вопроса", "вопросов")) for n in (1, 22, 374, 11)]
         ['вопрос', 'вопроса', 'вопроса', 'вопросов']
     """
     n = int("".join(filter(str.isdigit, str(number))))

@@ -121,9 +121,13 @@ def test_init_keeps_russian_whatever_the_locale(monkeypatch: pytest.MonkeyPatch)
     assert (report["env"]["added"], report["env"]["kept"]) == ([], [])
 
 
-def test_init_writes_english_for_prompts_of_english_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_english_for_prompts_of_english_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("YARUS_RESULTS", str(tmp_path / "results"))
     Path("log.csv").write_text("question,answer\nWhere is the library?,On the left.\n" * 3)
+    (tmp_path / "results" / "tier1").mkdir(parents=True)
+    assert run_init("log.csv", "--into", "init_old")["env"]["added"] == [], "their prompts would change"
+    (tmp_path / "results" / "tier1").rmdir()
     assert run_init("log.csv", "--into", "init_english")["env"]["added"] == ["YARUS_LANGUAGE=en"]
     assert get_settings().text_language == "en"
 

@@ -298,9 +298,7 @@ def test_old_option_is_refused_with_new_name(command: str, old: str, new: str) -
         assert_refused(result, 2, (f"'{old}' was renamed; use {new}\n",))
 
 
-@pytest.mark.parametrize(
-    ("pair", "new"), [("twins=false", "merge_duplicates"), ("labels=filled", "labels=llm"), ("kinds=typos", "perturb")]
-)
+@pytest.mark.parametrize(("pair", "new"), [("twins=false", "merge_duplicates"), ("labels=filled", "labels=llm")])
 def test_old_parameter_is_refused_with_new_name(pair: str, new: str) -> None:
     assert_refused(run_here("run", "tier1", "--set", pair, env=ENGLISH), 2, ("was renamed; use", new))
 
