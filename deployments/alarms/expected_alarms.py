@@ -51,7 +51,7 @@ class AlarmBudget(TypedDict):
     false_alarms_per_year: float
     """Budget of all tiers together."""
     checks_per_year: float
-    """Evaluations that alarms check in a year: as many as in the last four weeks, at least one a night and series."""
+    """Evaluations that alarms check in a year: as many as in the last four weeks, at least one per night and series."""
     tiers: list[ExpectedOfMetric]
     unmonitored_evaluations: list[str]
     """Newest evaluations of tiers without an accepted level, or without measured values."""
