@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from tests.support.command_line import ENGLISH, CommandLine, CommandResult, run_here
 from tests.support.evaluations import get_requested_metric, hash_to_unit, load, question, texts
 from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_completion, make_response, make_score_completion
+from yarus.db.former_keys import add_former_keys
 from yarus.tasks.comparison.experiments.arms import SWEEP_METRICS
 from yarus.tasks.comparison.experiments.experiments_schema import list_sweeps
 from yarus.tasks.report.experiment_pages import experiment_pages
@@ -176,7 +177,8 @@ def test_judges_are_compared_with_people(swept: Swept) -> None:
 
 def test_sweep_is_stored_for_report(swept: Swept, engine: Engine, at_home: Path) -> None:
     stored = next(document for document in list_sweeps(engine) if document["sweep_id"] == swept.document["sweep_id"])
-    assert {name: stored[name] for name in ("variants", "pairs", "judges", "tier", "source")} == {
+    printed = add_former_keys(stored)
+    assert {name: printed[name] for name in ("variants", "pairs", "judges", "tier", "source")} == {
         name: swept.document[name] for name in ("variants", "pairs", "judges", "tier", "source")
     }
 
