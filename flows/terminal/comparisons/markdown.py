@@ -67,6 +67,7 @@ def format_comparison_markdown(document: EvaluationComparison, language: str) ->
     parts.append(" · ".join(sides))
     if not is_invalid(document):
         parts += _list_metric_tables(document, words, texts("statements", language)["alone"])
+    if document["comparable"] and not is_invalid(document):
         parts += _list_case_tables(document["cases"]["regressed_cases"], "regressed_cases", words)
         parts += _list_case_tables(document["cases"]["improved_cases"], "improved_cases", words)
     if should_mask(document["b"]["source"]):
