@@ -200,7 +200,7 @@ def add_statements(sides: Sides, changes: Changes) -> EvaluationComparison:
         "label": translations("statements", "reach"),
         "text": detectable_effect_text(document),
     }
-    has_reach = not is_invalid(document) and not is_same_evaluation(document)
+    has_reach = document["comparable"] and not is_invalid(document) and not is_same_evaluation(document)
     return {**document, "statements": [*build_statements([document]), *((reach,) if has_reach else ())]}
 
 
@@ -220,8 +220,8 @@ def format_statement(statement: Statement, language: str) -> str:
 
 
 def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
-    """Return the detectable difference for this many cases, for the tier's first metric that was compared."""
-    metrics = judged_metrics(document) or compared_metrics(document)
+    """Return the detectable difference for this many cases, for the tier's first judged metric."""
+    metrics = judged_metrics(document)
     if not metrics:
         return translations("statements", "unmeasured")
     name = next((name for name in TIERS[document["b"]["tier"]].headlines if name in metrics), next(iter(metrics)))
@@ -376,7 +376,7 @@ def _unadjusted_text(compared: Sequence[Mapping[str, Any]], *, with_tiers: bool)
     text = _collect_texts(compared, _other_changes_text, with_tiers=with_tiers)
     if text is None:
         return None
-    n = sum(row["p_holm"] is None for document in compared for row in compared_metrics(document).values())
+    n = sum(row["p_holm"] is None for document in compared for row in judged_metrics(document).values())
     chance = translations("statements", "by chance", n=n, chance=f"{CHANCE * n:.0f}" if CHANCE * n >= 1 else "<1")
     return {language: f"{text[language]} ({chance[language]})" for language in LANGUAGES}
 

@@ -31,6 +31,11 @@ def make_change(a: float, b: float, verdict: str, p: float, *, is_headline: bool
     return change | sizes | {"p": p, "p_holm": p if is_headline else None, "method": "permutation", "reason": None}
 
 
+def make_changed_case() -> Any:
+    change = {"metric": "hit_rate@1", "before": 1.0, "after": 0.0}
+    return {"case_id": "1", "question": "Where is the pool?", "n": 1, "metric_changes": [change]}
+
+
 def make_comparison(
     score: tuple[float, float, str, float], hits: tuple[float, float, str, float], **system: Any
 ) -> EvaluationComparison:
@@ -111,13 +116,29 @@ def test_stand_in_metrics_have_no_verdict_in_tables(capsys: pytest.CaptureFixtur
 
 def test_forced_comparison_claims_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     comparison = make_comparison((0.3, 0.5, "improved", 0.001), LOST) | {"comparable": False}
-    comparison["statements"] = build_statements([comparison])
+    comparison["statements"] = add_statements(comparison, comparison)["statements"]
+    comparison["cases"]["regressed_cases"] = [make_changed_case()]
     print_comparison(comparison, "en")
     terminal, comment = capsys.readouterr().out, format_comparison_markdown(comparison, "en")
     assert terminal.strip().startswith("NOT COMPARABLE")
     for output in (terminal, comment):
         assert "+0.200" in output
         assert not any(word in output for word in ("Better", "Worse", "--accept", "explain", "improved", "regressed"))
+        assert not any(word in output for word in ("broke", "Where is the pool?", "Detectable difference"))
+
+
+def test_detectable_difference_needs_a_judged_metric() -> None:
+    comparison = make_comparison(EXCLUDED, EXCLUDED, **STAND_IN)
+    comparison["metrics"] = {"avg_e2e_score": comparison["metrics"]["avg_e2e_score"]}
+    statements = {line["kind"]: line["text"]["en"] for line in add_statements(comparison, comparison)["statements"]}
+    assert statements["reach"] == "nothing: no metric can be compared"
+
+
+def test_unadjusted_changes_count_judged_metrics_only() -> None:
+    comparison = make_comparison(EXCLUDED, EXCLUDED, **STAND_IN)
+    comparison["metrics"] |= {"avg_e2e_score": make_change(*LOST), "recall@5": make_change(*LOST)}
+    statements = {line["kind"]: line["text"]["en"] for line in build_statements([comparison])}
+    assert statements["alone"] == "worse recall@5 −0.334 (of 1 tested; about <1 would have changed by chance)"
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
