@@ -70,5 +70,16 @@ def stored_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
     return {STORED_PARAMETERS.get(name, name): _replace(STORED_VALUES, name, value) for name, value in values.items()}
 
 
+def present_setting(name: str) -> str:
+    """Return the present name of a stored setting or parameter: judge.mask_model_input for judge.mask_calls."""
+    present_names = FORMER_SETTINGS | FORMER_PARAMETERS
+    return ".".join(present_names.get(part, part) for part in name.split("."))
+
+
+def present_value(name: str, value: Any) -> Any:
+    """Return a stored value of a setting or parameter as it is given today: llm for filled labels."""
+    return _replace(FORMER_VALUES, name, value)
+
+
 def _replace(replacements: Mapping[tuple[str, str], str], name: str, value: Any) -> Any:
     return replacements.get((name, value), value) if isinstance(value, str) else value

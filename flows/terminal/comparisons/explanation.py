@@ -11,6 +11,7 @@ from yarus.tasks.comparison.explanation.largest_changes import (
     explanation_sentences,
     find_main_change,
 )
+from yarus.tasks.config.former_names import present_setting
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.number_format import format_metric
@@ -38,7 +39,8 @@ def print_explanation(document: Explanation, language: str) -> None:
     if changed := changed_settings_text(document):
         console.print(clean(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
     if document["key_differences"]:
-        console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["key_differences"])))
+        parts = ", ".join(present_setting(part["part"]) for part in document["key_differences"])
+        console.print(words["differs"].format(parts=parts))
     if document["corpus"] and any(n for fate, n in document["corpus"].items() if fate != "untouched"):
         fate_names = texts("fates", language)
         console.print(words["corpus"] + ", ".join(f"{fate_names[fate]} {n}" for fate, n in document["corpus"].items()))

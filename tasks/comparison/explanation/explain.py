@@ -43,6 +43,7 @@ from yarus.tasks.comparison.explanation.largest_changes import (
 )
 from yarus.tasks.comparison.explanation.questions import LABEL_COLUMNS, Questions, align_questions
 from yarus.tasks.comparison.metric_values import case_values
+from yarus.tasks.config.former_names import present_setting
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.corpus_versions import (
     PAGE_CHANGES,
@@ -85,7 +86,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     differs = [part for part in find_key_differences(*rows) if not may_have_same_cases(part["part"])]
     others = [part for part in find_key_differences(*rows) if may_have_same_cases(part["part"])]
     if others and not force:
-        parts = ", ".join(part["part"] for part in others)
+        parts = ", ".join(present_setting(part["part"]) for part in others)
         raise InputError(
             "evaluations {before} and {after} differ in more than their questions: {said}; yarus compare shows how; "
             "--force explains them anyway",
@@ -115,11 +116,13 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "n_relabelled": questions.n_relabelled,
         "corpus": _count_fates(versions),
         "no_longer_measured": lost_measures(questions),
-        "new_topics": new_topics(questions, *headline_values(sides[1], declared, questions)),
+        "new_topics": [],
         "metrics": {},
         "not_decomposed": {},
     }
     unjudged = find_unjudged(document, [metric.name for metric in declared])
+    judged = [metric for metric in declared if metric.name not in unjudged]
+    document["new_topics"] = new_topics(questions, headline_values(sides[1], judged, questions))
     for metric in sorted(declared, key=lambda metric: metric.name in unjudged):
         if only and metric.name not in only:
             continue

@@ -119,16 +119,23 @@ def lost_measures(questions: Questions) -> list[LostMeasure]:
     ]
 
 
-def headline_values(cases: pa.Table, declared: Sequence[Metric], questions: Questions) -> tuple[Floats, float]:
-    """Return the first headline metric that the cases have, by question, and its lowest value."""
-    for headline in declared:
-        if headline.column in cases.column_names and np.isfinite(headline.low):
-            return questions.of(1, float_column(cases, headline.column)), headline.low
-    return np.full(len(questions.case_ids), np.nan), 0.0
+def headline_values(cases: pa.Table, metrics: Sequence[Metric], questions: Questions) -> Floats | None:
+    """Return the first metric that the cases have and that is 0 for unserved questions, by question; None without."""
+    for metric in metrics:
+        if metric.column in cases.column_names and metric.low == 0:
+            return questions.of(1, float_column(cases, metric.column))
+    return None
 
 
-def new_topics(questions: Questions, values: Floats, lowest: float) -> list[NewTopic]:
-    """Return topics with few questions before and few served questions after, the largest first."""
+def new_topics(questions: Questions, values: Floats | None) -> list[NewTopic]:
+    """Return topics with few questions before and few served questions after, the largest first.
+
+    Args:
+        questions: the questions of both evaluations.
+        values: a metric after, by question: above 0 if the question was served; None if nothing tells that.
+    """
+    if values is None:
+        return []
     totals = [max(1, int((side_rows >= 0).sum())) for side_rows in questions.rows]
     rows: Mapping[str, list[int]] = defaultdict(list)
     for row, topic in enumerate(questions.topics):
@@ -138,7 +145,7 @@ def new_topics(questions: Questions, values: Floats, lowest: float) -> list[NewT
     for topic, topic_rows in rows.items():
         rows_by_side = [[row for row in topic_rows if side_rows[row] >= 0] for side_rows in questions.rows]
         shares = [len(side_rows) / total for side_rows, total in zip(rows_by_side, totals, strict=True)]
-        served_rows = [row for row in rows_by_side[1] if values[row] > lowest]
+        served_rows = [row for row in rows_by_side[1] if values[row] > 0]
         has_grown = len(rows_by_side[0]) < NEW <= len(rows_by_side[1]) and shares[1] >= GREW * shares[0]
         if has_grown and len(served_rows) <= UNSERVED * len(rows_by_side[1]):
             candidates = [questions.texts[row] for row in rows_by_side[1]]

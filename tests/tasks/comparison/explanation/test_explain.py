@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, text, update
 
 from tests.support.evaluations import evaluate, load
+from tests.tasks.comparison.conftest import N, Plant
 from tests.tasks.dataset.labelling.labelled import fix_evaluation_ids
 from yarus.db.errors import InputError
+from yarus.db.tables import evaluation
+from yarus.metrics.table import METRICS
 from yarus.tasks.comparison.explanation.explain import explain
 from yarus.tasks.comparison.explanation.largest_changes import explanation_sentences
+from yarus.tasks.models.stand_ins import JUDGE_NAME
 
 TOPICS = ("общежитие", "стипендия", "библиотека", "расписание", "спортзал", "столовая")
 PAGES, ASKED = 8, 3
@@ -160,6 +164,28 @@ def test_explain_names_other_questions_and_unserved_topic(tmp_path: Path, engine
     assert explained["topics"][0]["topic"] == "столовая"
     assert [topic["topic"] for topic in explanation["new_topics"]] == ["столовая"]
     assert "другие вопросы" in next(explanation_sentences(explanation, "ru"))
+
+
+@pytest.mark.parametrize(
+    ("model", "columns", "topics"),
+    [
+        ("gpt", {}, ["pool"]),
+        (JUDGE_NAME, {}, []),
+        (JUDGE_NAME, {"hit_rate@1": [1.0] * N}, []),
+        (JUDGE_NAME, {"hit_rate@1": [0.0] * N}, ["pool"]),
+    ],
+)
+def test_new_topics_ignore_stand_in_metrics(
+    engine: Engine, plant: Plant, model: str, columns: Row, topics: list[str]
+) -> None:
+    scores = {"e2e_score": [0.0] * N, "semantic_similarity": [0.9] * N} | columns
+    a = plant("tier3", cluster=["library"] * N, **scores)
+    cases = {"case_id": [f"planted:new{i}" for i in range(N)], "cluster": ["pool"] * N}
+    b = plant("tier3", comparability={"cases": {"sha256": "d"}}, **cases, **scores)
+    judge = {"model": model, "prompts": {METRICS["avg_e2e_score"].opinion: "hash"}}
+    with engine.begin() as connection:
+        connection.execute(update(evaluation).where(evaluation.c.id.in_([a, b])).values(resolved={"judge": judge}))
+    assert [topic["topic"] for topic in explain(engine, a, b)["new_topics"]] == topics
 
 
 @BREADTH
