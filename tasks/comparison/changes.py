@@ -23,6 +23,7 @@ from yarus.tasks.comparison.comparison_schema import (
     StatementKind,
 )
 from yarus.tasks.comparison.metric_values import ERROR_RATE
+from yarus.tasks.config.former_names import present_setting, present_value
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
@@ -292,9 +293,9 @@ def proven_changes(document: Mapping[str, Any], verdict: str) -> dict[str, Mappi
 
 
 def setting_name(name: str, language: str) -> str:
-    """Return the display name of a setting with the name by which it is set."""
+    """Return the display name of a stored setting with the name by which it is set."""
     display_name = texts("setting_names", language).get(name)
-    return f"{display_name} ({name})" if display_name else name
+    return f"{display_name} ({present_setting(name)})" if display_name else present_setting(name)
 
 
 def changed_settings_text(*documents: Mapping[str, Any]) -> TranslatedText | None:
@@ -306,9 +307,8 @@ def changed_settings_text(*documents: Mapping[str, Any]) -> TranslatedText | Non
 
 
 def _format_change(name: str, a: Any, b: Any) -> TranslatedText:
-    return {
-        language: f"{setting_name(name, language)}: {format_setting(a)} → {format_setting(b)}" for language in LANGUAGES
-    }
+    values = " → ".join(format_setting(present_value(name, value)) for value in (a, b))
+    return {language: f"{setting_name(name, language)}: {values}" for language in LANGUAGES}
 
 
 def _key_text(document: Mapping[str, Any]) -> TranslatedText | None:
@@ -343,7 +343,9 @@ def _failures_text(document: Mapping[str, Any]) -> TranslatedText | None:
 def _labels_changed_text(document: Mapping[str, Any]) -> TranslatedText | None:
     """Return how many common questions are left out, and how many cases only one side has; None if none is."""
     changed = document.get("labels_changed")
-    return translations("statements", "left out", **changed) if changed and changed["n"] else None
+    if not changed or not any(changed[name] for name in ("n", "only_a", "only_b")):
+        return None
+    return translations("statements", "left out" if changed["n"] else "not common", **changed)
 
 
 def _not_compared_text(document: Mapping[str, Any]) -> TranslatedText | None:

@@ -21,6 +21,7 @@ from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.changes import flatten
 from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedMetric, ChangedStatus, KeyDifference
 from yarus.tasks.comparison.metric_values import required_columns
+from yarus.tasks.config.former_names import present_setting, present_value
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import select_stratum
 
@@ -211,9 +212,9 @@ def not_comparable_error(a: RowMapping, b: RowMapping, differs: list[KeyDifferen
         differs=join_messages(
             Words(
                 "{part} is {before} and {after}",
-                part=part["part"],
-                before=json.dumps(part["a"], ensure_ascii=False),
-                after=json.dumps(part["b"], ensure_ascii=False),
+                part=present_setting(part["part"]),
+                before=json.dumps(present_value(part["part"], part["a"]), ensure_ascii=False),
+                after=json.dumps(present_value(part["part"], part["b"]), ensure_ascii=False),
             )
             for part in differs
         ),

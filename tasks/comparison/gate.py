@@ -39,6 +39,7 @@ from yarus.tasks.comparison.gate_verdicts import (
     judge_regressions,
 )
 from yarus.tasks.comparison.metric_values import comparable_numbers, find_losses, metric_number
+from yarus.tasks.config.former_names import present_setting, present_value
 from yarus.tasks.dataset.labelling.corrected import store_corrections
 from yarus.tasks.dataset.labelling.relevance.pools import has_llm_labels
 from yarus.tasks.evaluation.aggregate import select_stratum
@@ -153,7 +154,12 @@ def _find_baseline(
         raise InputError("{place}: {id} is the evaluation itself; name an earlier one", place=place, id=row["id"])
     if differs := find_key_differences(baseline_row, row):
         parts = join_messages(
-            Words("{part}: {before!r} and {after!r}", part=part["part"], before=part["a"], after=part["b"])
+            Words(
+                "{part}: {before!r} and {after!r}",
+                part=present_setting(part["part"]),
+                before=present_value(part["part"], part["a"]),
+                after=present_value(part["part"], part["b"]),
+            )
             for part in differs
         )
         raise InputError(

@@ -36,6 +36,16 @@ def test_compare_skips_cases_with_changed_labels(engine: Engine, plant: Plant) -
         compare(engine, a, plant(mrr=RANKS, relevant=[["z"]] * N, comparability={"cases": {"sha256": "e"}}))
 
 
+def test_statement_counts_questions_of_one_side_only(engine: Engine, plant: Plant) -> None:
+    relevant = [[f"p{i}"] for i in range(N)]
+    a = plant(mrr=RANKS, relevant=relevant)
+    b = plant(n=N - 5, mrr=RANKS[5:], relevant=relevant[:-5], comparability={"cases": {"sha256": "d"}})
+    lines = {line["kind"]: line["text"]["en"] for line in compare(engine, a, b)["statements"]}
+    assert lines["labels changed"] == "none of 55 common questions; questions only in A: 5, only in B: 0"
+    same = plant(mrr=RANKS, relevant=relevant, comparability={"cases": {"sha256": "e"}})
+    assert "labels changed" not in {line["kind"] for line in compare(engine, a, same)["statements"]}
+
+
 def test_compare_explains_different_units(engine: Engine, plant: Plant) -> None:
     a = plant(mrr=RANKS, comparability={"unit": "page", "k": 7})
     b = plant(mrr=RANKS, comparability={"unit": "chunk", "k": 7, "cases": {"sha256": "d"}})

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, update
 
 from tests.tasks.comparison.conftest import N, Plant
 from yarus.db import journal
+from yarus.db.errors import InputError
 from yarus.db.tables import evaluation
 from yarus.flows.terminal.comparisons.markdown import format_comparison_markdown
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
@@ -108,6 +109,19 @@ def test_changed_settings_follow_the_verdict(engine: Engine, plant: Plant) -> No
     line = line_of_kind(comparison["statements"], "settings")
     assert line.startswith("Изменили: версия системы (sut_label): v1 → v2, поиск (retriever): dense → fulltext, ")
     assert "корпус (corpus): aaaaaaaa → bbbbbbbb" in line
+
+
+def test_changed_settings_have_present_names(engine: Engine, plant: Plant) -> None:
+    a = plant(mrr=HALF)
+    b = plant(mrr=HALF, comparability={"judge": {"mask_calls": True}})
+    resolve(engine, b, resolved={"labels": "filled"}, settings={"refusals": "Sorry", "mask_calls": True})
+    lines = compare(engine, a, b, force=True)["statements"]
+    settings = line_of_kind(lines, "settings", "en")
+    assert "labels (labels): — → llm" in settings and "refusal_phrases: — → Sorry" in settings
+    assert "mask_model_input: — → true" in settings
+    assert "judge.mask_model_input: — → true" in line_of_kind(lines, "measured otherwise", "en")
+    with pytest.raises(InputError, match=r"judge\.mask_model_input is null and true"):
+        compare(engine, a, b)
 
 
 @pytest.mark.parametrize(
