@@ -44,8 +44,8 @@ class RuleResult(TypedDict):
     p: float | None
     """Two-sided p-value of no difference; with a margin, one-sided p-value of a loss of at most the margin."""
     p_holm: float | None
-    """p-value with Holm's adjustment: for a headline metric without a margin over the tier's headline metrics, as in
-    `compare`; for the other comparing rules over all of these."""
+    """p-value with Holm's adjustment: for a headline metric without a margin over the tier's headline metrics
+    (`compare` adjusts over those shown with them, too); for the other comparing rules over all of these."""
     min_detectable_effect: float | None
     """True difference that a comparison of this size detects four times in five; with a margin, the excess over the
     margin that a loss must have for this."""
@@ -94,8 +94,8 @@ def judge_regressions(
 ) -> dict[GateRule, RuleResult]:
     """Return the result of each no-regression rule of one gate.
 
-    A rule without a margin about a headline metric has the verdict of `yarus compare`: Holm's method over the tier's
-    headline metrics. All other rules form another family.
+    Holm's method adjusts rules without a margin about headline metrics over the tier's headline metrics; `yarus
+    compare` adjusts over those shown with them, too. All other rules form another family.
 
     Args:
         differences: the difference from the baseline per rule, or the reason why it is missing.
