@@ -6,7 +6,7 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.tables import evaluation
-from yarus.tasks.comparison.changes import changed_settings
+from yarus.tasks.comparison.changes import changed_settings, judged_metrics
 from yarus.tasks.comparison.common_cases import find_key_differences
 from yarus.tasks.comparison.compare import compare, describe_evaluation
 from yarus.tasks.comparison.comparison_schema import Compared, NotCompared
@@ -57,8 +57,8 @@ def inconclusive_reason(comparison: Compared | None, row: RowMapping) -> Transla
     """Return why the comparison with an evaluation's baseline is inconclusive; None if it is conclusive.
 
     It is inconclusive if nothing is accepted (unless the evaluation is the first of its key) or the two cannot be
-    compared. It is also inconclusive if they have too few common cases for any headline metric: then neither is a
-    difference shown nor one that matters ruled out.
+    compared. It is also inconclusive if they have too few common cases for any metric in Holm's adjustment that a
+    stand-in did not judge: then neither is a difference shown nor one that matters ruled out.
 
     Args:
         comparison: the comparison, as `compare_with_accepted` returns it.
@@ -69,10 +69,11 @@ def inconclusive_reason(comparison: Compared | None, row: RowMapping) -> Transla
     before = comparison["a"]["evaluation_id"]
     if "metrics" not in comparison:
         return nightly_remark("not comparable", row, before, error=comparison["reason"])
-    headline_metrics = [document for document in comparison["metrics"].values() if document["p_holm"] is not None]
-    if any(document["verdict"] != "inconclusive" for document in headline_metrics):
+    adjusted = {name: document for name, document in comparison["metrics"].items() if document["p_holm"] is not None}
+    judged = judged_metrics(comparison)
+    if any(document["verdict"] != "inconclusive" for name, document in adjusted.items() if name in judged):
         return None
-    return nightly_remark("too few", row, before, n=max((document["n"] for document in headline_metrics), default=0))
+    return nightly_remark("too few", row, before, n=max((document["n"] for document in adjusted.values()), default=0))
 
 
 def nightly_remark(why: str, row: RowMapping, baseline: str | None, **fields: object) -> TranslatedText:

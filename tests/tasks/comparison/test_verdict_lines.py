@@ -8,6 +8,7 @@ from rich.console import Console
 from yarus.flows.terminal.comparisons.comparison import list_verdict_lines, print_comparison
 from yarus.flows.terminal.comparisons.markdown import format_comparison_markdown
 from yarus.metrics.table import METRICS
+from yarus.tasks.comparison.baseline_comparison import inconclusive_reason
 from yarus.tasks.comparison.changes import add_statements, build_statements
 from yarus.tasks.comparison.comparison_schema import EvaluationComparison
 from yarus.tasks.config.texts import texts
@@ -175,6 +176,21 @@ def test_stand_in_judge_makes_nothing_better_or_worse() -> None:
     assert "regressed" not in [statement["kind"] for statement in comparison["statements"]]
     first, *_ = list_verdict_lines(make_comparison(UNMOVED, LOST, **STAND_IN), "en")
     assert first.startswith("Worse: hit_rate@1 "), "what needs no judge is still compared"
+
+
+@pytest.mark.parametrize(
+    ("score", "hits", "system", "is_conclusive"),
+    [
+        (EXCLUDED, UNMOVED, {}, True),
+        (EXCLUDED, UNMOVED, STAND_IN, False),
+        (UNMOVED, EXCLUDED, STAND_IN, True),
+    ],
+)
+def test_stand_in_makes_no_night_conclusive(score: Any, hits: Any, system: Any, is_conclusive: bool) -> None:
+    row: Any = {"id": "tier3-b"}
+    remark = inconclusive_reason(make_comparison(score, hits, **system), row)
+    assert (remark is None) == is_conclusive
+    assert remark is None or "On 60 common cases" in remark["en"]
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
