@@ -120,7 +120,7 @@ def combine_outcomes(parameters: SweepParameters, outcomes: Sequence[Outcome]) -
         "state": worst_state([outcome["state"] for outcome in outcomes]),
         "source": parameters.source,
         "tier": parameters.tier,
-        "parameters": parameters.model_dump(mode="json"),
+        "parameters": parameters.stored(),
         "metrics": list(SWEEP_METRICS[parameters.tier]),
         "variants": add_front(arms, costs, question_sets),
         "pairs": _compare_pairs(arms, tables, parameters),
@@ -345,8 +345,8 @@ def open_sweep(parameters: SweepParameters) -> Iterator[RunningSweep]:
     else:
         require_common_questions(parameters)
     planned = plan_arms(parameters)
-    stored = parameters.model_dump(mode="json", exclude={"resume"})
-    with analyses.open_analysis(engine, "sweep", parameters.source, stored, resume=parameters.resume) as sweep_id:
+    values = parameters.stored()
+    with analyses.open_analysis(engine, "sweep", parameters.source, values, resume=parameters.resume) as sweep_id:
         is_complete = False
         try:
             yield RunningSweep(sweep_id, parameters, planned, done)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from yarus.db import analyses
 from yarus.db.errors import InputError
 from yarus.tasks.comparison.experiments.robustness import plan_arms as probe_arms
-from yarus.tasks.comparison.experiments.sweep import MOST_ARMS, add_front, combine_outcomes, plan_arms
+from yarus.tasks.comparison.experiments.sweep import MOST_ARMS, add_front, combine_outcomes, open_sweep, plan_arms
 from yarus.tasks.config.flow_parameters import RobustnessParameters, SweepParameters
 from yarus.tasks.config.parameters import Tier3
 from yarus.tasks.systems.retrievers.protocol import Ranking, reuse_rankings
@@ -212,6 +212,15 @@ def test_probe_arms_start_unchanged_and_skip_paraphrase() -> None:
         RobustnessParameters.model_validate({"perturbations": "typos,paraphrase", "tiers": "tier1,tier3"})
     )
     assert [arm.name for arm in planned] == ["tier1: as it is", "tier1: typos", "tier3: as it is", "tier3: typos"]
+
+
+def test_sweep_stores_and_reads_its_parameters(engine: Engine) -> None:
+    parameters = SweepParameters(tier="tier1", k=[10, 20], limit=7)
+    with open_sweep(parameters) as started:
+        pass
+    assert analyses.find_analysis(engine, "sweep", started.id)["parameters"] == parameters.stored()
+    with open_sweep(SweepParameters(resume=started.id)) as resumed:
+        assert resumed.parameters == parameters.model_copy(update={"resume": started.id})
 
 
 def test_analyses_store_states_of_interrupted_sweeps(engine: Engine) -> None:
