@@ -57,8 +57,8 @@ def inconclusive_reason(comparison: Compared | None, row: RowMapping) -> Transla
     """Return why the comparison with an evaluation's baseline is inconclusive; None if it is conclusive.
 
     It is inconclusive if nothing is accepted (unless the evaluation is the first of its key) or the two cannot be
-    compared. It is also inconclusive if they have too few common cases for any metric in Holm's adjustment that a
-    stand-in did not judge: then neither is a difference shown nor one that matters ruled out.
+    compared. It is also inconclusive if they have too few common cases for any metric in Holm's adjustment: then
+    neither is a difference shown nor one that matters ruled out. Metrics of a stand-in do not count.
 
     Args:
         comparison: the comparison, as `compare_with_accepted` returns it.

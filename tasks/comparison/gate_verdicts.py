@@ -44,8 +44,8 @@ class RuleResult(TypedDict):
     p: float | None
     """Two-sided p-value of no difference; with a margin, one-sided p-value of a loss of at most the margin."""
     p_holm: float | None
-    """p-value with Holm's adjustment: for a headline metric without a margin over the tier's headline metrics
-    (`compare` adjusts over those shown with them, too); for the other comparing rules over all of these."""
+    """p-value with Holm's adjustment: for a headline metric without a margin over the tier's headline metrics; for the
+    other comparing rules over all of these. `compare` adjusts headline metrics together with those shown with them."""
     min_detectable_effect: float | None
     """True difference that a comparison of this size detects four times in five; with a margin, the excess over the
     margin that a loss must have for this."""

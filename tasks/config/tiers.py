@@ -28,8 +28,8 @@ class Tier:
     worst_by: str
     """Column of cases by which the worst are listed."""
     also_shown: tuple[str, ...] = ()
-    """Metrics that are printed with the headline metrics if they have a value; comparisons include them in Holm's
-    adjustment, gates do not, and the gate without rules does not judge them.
+    """Metrics that are printed with the headline metrics if they have a value. Comparisons include them in Holm's
+    adjustment; gates do not, and the gate without rules does not judge them.
     """
     doubtful: dict[str, str | float] = field(default_factory=dict)
     """Filter for cases to read next: a metric of cases and its `min` or `max`."""

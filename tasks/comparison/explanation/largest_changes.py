@@ -132,7 +132,7 @@ def new_topics(questions: Questions, values: Floats | None) -> list[NewTopic]:
 
     Args:
         questions: the questions of both evaluations.
-        values: a metric after, by question: above 0 if the question was served; None if nothing tells that.
+        values: a metric after, by question: above 0 if the question was served; None if unknown.
     """
     if values is None:
         return []
