@@ -121,7 +121,7 @@ def load_entries(engine: Engine, evaluation_ids: list[str]) -> list[ReportEntry]
 
 def entry_view(entry: ReportEntry) -> Document:
     """Return an evaluation for the templates."""
-    summary, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
+    summary, config = entry.summary, EvaluationConfig.of(entry.row)
     compared = entry.comparison.get("metrics", {})
     verdicts = displayed_verdicts(entry.comparison) if compared else {}
     changes = {
@@ -144,7 +144,7 @@ def entry_view(entry: ReportEntry) -> Document:
         "metrics": [
             _metric_view(name, summary["metrics"][name], changes.get(name), is_headline=name in first) for name in names
         ],
-        "strata": _stratum_views(summary.get("strata", {}), headlines),
+        "strata": _stratum_views(summary.get("strata", {}), first),
         "statuses": _status_views(summary["statuses"], entry.cases),
         "stages": _stage_views(summary),
         "exam": exam_tables(summary) if "exam" in summary else None,
@@ -218,13 +218,18 @@ def _format_bounds(name: str, metric: MetricSummary) -> str | None:
     return None if low is None or high is None else f"{format_metric(name, low)}\N{EN DASH}{format_metric(name, high)}"
 
 
-def _stratum_views(strata: Mapping[str, Mapping[str, MetricSummary]], headline: tuple[str, ...]) -> list[Document]:
-    names = [name for name in headline if all(name in metrics for metrics in strata.values())]
+def _stratum_views(strata: Mapping[str, Mapping[str, MetricSummary]], first: list[str]) -> list[Document]:
+    """Return the metrics shown first that all strata have; the head of the table lists their names."""
+    names = [name for name in first if all(name in metrics for metrics in strata.values())]
     return [
         {
             "stratum": stratum,
             "values": [
-                {"text": format_metric(name, metrics[name]["value"]), "bar": _stratum_bar(stratum, name, metrics[name])}
+                {
+                    "name": name,
+                    "text": format_metric(name, metrics[name]["value"]),
+                    "bar": _stratum_bar(stratum, name, metrics[name]),
+                }
                 for name in names
             ],
             "n_scored": metrics[names[0]]["n_scored"],

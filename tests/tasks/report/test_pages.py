@@ -28,7 +28,7 @@ from yarus.tasks.report.case_list import encode_column, pack_cases
 from yarus.tasks.report.embedded_data import pack_json, to_script_json
 from yarus.tasks.report.entries import entry_view, load_entries
 from yarus.tasks.report.metric_hints import HINT_PARTS, russian_hint
-from yarus.tasks.report.render import SCRIPTS, TEMPLATES, read_template_file, script_texts
+from yarus.tasks.report.render import SCRIPTS, TEMPLATES, page_text, read_template_file, script_texts
 from yarus.tasks.report.write import write_index, write_report
 
 
@@ -303,3 +303,15 @@ def test_bars_of_rejected_answers_have_no_grades(engine: Engine, at_home: Path, 
     bars = {view["stratum"]: view["values"][0]["bar"] for view in entry_view(entry)["strata"]}
     assert [zone["grade"] for zone in bars["confirmed"]["zones"]] == ["attention", "good", "excellent"]
     assert {zone["grade"] for zone in bars["contradicted"]["zones"]} == {""}
+
+
+def test_head_of_turns_names_metrics_of_rows(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    columns = {"answer": ["Да."] * 4, "dialog": ["d", "d"] * 2, "turn": [1, 2] * 2}
+    columns |= {"e2e_score": [0.5] * 4, "hit_rate@1": [0.0, 1.0] * 2}
+    name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), columns, tier="tier3")
+    page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    table = page.split(str(page_text("turns")))[1].split("</table>")[0]
+    head, *rows = table.split("<tr>")[1:]
+    assert "<code>avg_e2e_score</code>" in head and "<code>hit_rate@1</code>" in head
+    assert len(rows) >= 2
+    assert {len(re.findall("<t[hd]", row)) for row in rows} == {head.count("<th")}
