@@ -198,10 +198,14 @@ def _doubt_text(metric: MetricSummary) -> TranslatedText | None:
     return _text("doubtful judge", {"standing": translations("standings", metric["judge"])})
 
 
+def list_shown_features(summary: EvaluationSummary) -> list[Feature]:
+    """Return the features whose findings are shown: if a stand-in judged, only those that need no judge."""
+    return [feature for feature in FINDINGS if not (has_stand_in(summary) and feature in JUDGED_FINDINGS)]
+
+
 def finding_sentences(summary: EvaluationSummary) -> Iterator[TranslatedText]:
-    """Yield the sentences of an evaluation's findings; of a stand-in's scores only what needs no judge."""
-    features = [feature for feature in FINDINGS if not (has_stand_in(summary) and feature in JUDGED_FINDINGS)]
-    yield from (sentence for feature in features for sentence in feature.sentences(summary))
+    """Yield the sentences of an evaluation's findings."""
+    yield from (sentence for feature in list_shown_features(summary) for sentence in feature.sentences(summary))
 
 
 def _sound_headlines(summary: EvaluationSummary) -> list[str]:

@@ -25,8 +25,7 @@ from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings import failures, showing
 from yarus.tasks.evaluation.findings.exam import exam_tables
-from yarus.tasks.evaluation.findings.findings import FINDINGS
-from yarus.tasks.evaluation.guidance import case_kind, case_names, has_stand_in
+from yarus.tasks.evaluation.guidance import case_kind, case_names, list_shown_features
 from yarus.tasks.evaluation.number_format import (
     THIN_SPACE,
     format_difference_interval,
@@ -121,7 +120,7 @@ def load_entries(engine: Engine, evaluation_ids: list[str]) -> list[ReportEntry]
 
 def entry_view(entry: ReportEntry) -> Document:
     """Return an evaluation for the templates."""
-    summary, config = entry.summary, EvaluationConfig.of(entry.row)
+    summary, config, features = entry.summary, EvaluationConfig.of(entry.row), list_shown_features(entry.summary)
     compared = entry.comparison.get("metrics", {})
     verdicts = displayed_verdicts(entry.comparison) if compared else {}
     changes = {
@@ -146,16 +145,16 @@ def entry_view(entry: ReportEntry) -> Document:
         ],
         "strata": _stratum_views(summary.get("strata", {}), first),
         "statuses": _status_views(summary["statuses"], entry.cases),
-        "stages": _stage_views(summary),
+        "stages": _stage_views(summary) if failures in features else [],
         "exam": exam_tables(summary) if "exam" in summary else None,
         "mistakes": list(_exam_mistakes(entry)),
         "findings": [
             sentence
-            for feature in FINDINGS
+            for feature in features
             if feature not in FINDINGS_WITH_FIGURES
             for sentence in feature.sentences(summary)
         ],
-        "price": [] if has_stand_in(summary) else list(showing.sentences(summary)),
+        "price": list(showing.sentences(summary)) if showing in features else [],
         "problem": entry.problem,
         "stand_ins": has_stand_ins(entry.row),
         "made": {name: getattr(config, name) for name in TRACE_SETTINGS},

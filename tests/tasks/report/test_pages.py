@@ -315,3 +315,16 @@ def test_head_of_turns_names_metrics_of_rows(engine: Engine, at_home: Path, tmp_
     assert "<code>avg_e2e_score</code>" in head and "<code>hit_rate@1</code>" in head
     assert len(rows) >= 2
     assert {len(re.findall("<t[hd]", row)) for row in rows} == {head.count("<th")}
+
+
+@pytest.mark.parametrize(("judge", "stages"), [("passed", ["generation"]), ("stand-in", [])])
+def test_report_hides_failures_that_stand_in_judged(
+    engine: Engine, at_home: Path, tmp_path: Path, judge: str, stages: list[str]
+) -> None:
+    columns = {"e2e_score": [0.5] * 4}
+    name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), columns, tier="tier3")
+    [entry] = load_entries(engine, [name])
+    summary: Any = entry.summary
+    summary["failures"] = {"counts": {"generation": 4}}
+    summary["metrics"]["avg_e2e_score"]["judge"] = judge
+    assert [view["stage"] for view in entry_view(entry)["stages"]] == stages
