@@ -52,7 +52,7 @@ def add_comparisons(engine: Engine, entries: list[ReportEntry]) -> None:
         if "metrics" in compared:
             before_id = compared["a"]["evaluation_id"]
             entry.comparison["parquet"] = journal.find_evaluation(engine, before_id)["parquet"]
-            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"], force=is_next)
+            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"])
 
 
 def comparison_view(entry: ReportEntry) -> Document | None:
@@ -89,7 +89,8 @@ def comparison_view(entry: ReportEntry) -> Document | None:
         }
         for name, change in compared["metrics"].items()
     ]
-    cases_by_list = {name: _change_details(compared["cases"][name]) for name in CHANGE_LISTS}
+    listed = CHANGE_LISTS if compared["comparable"] else ()
+    cases_by_list = {name: _change_details(compared["cases"][name]) for name in listed}
     return view | {
         "explained": compared["explained"],
         "metrics": sorted(metrics, key=lambda metric: not metric["headline"]),

@@ -16,10 +16,10 @@ from yarus.tasks.report.bars import difference_bar
 from yarus.tasks.report.embedded_data import Document
 
 
-def explanation_view(engine: Engine, before: str, after: str, *, force: bool) -> Document | None:
-    """Return the explanation of a change for the templates, or None if there is none."""
+def explanation_view(engine: Engine, before: str, after: str) -> Document | None:
+    """Return the explanation of a change for the templates; None if the two differ in more than their questions."""
     try:
-        explanation = explain(engine, before, after, force=force)
+        explanation = explain(engine, before, after)
     except (InputError, ResultsUnavailable):  # the comparison on the same page states the reason
         return None
     sentences = {language: list(explanation_sentences(explanation, language)) for language in LANGUAGES}

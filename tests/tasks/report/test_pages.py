@@ -227,6 +227,29 @@ def test_report_explains_incomparable_evaluations(engine: Engine, at_home: Path,
     assert "cases.sha256" in page
 
 
+@pytest.mark.parametrize("keys", [("one", "one"), ("one", "two")])
+def test_report_lists_changed_questions_if_comparable(
+    engine: Engine, at_home: Path, tmp_path: Path, keys: tuple[str, str]
+) -> None:
+    source_of_both = make_source_name()
+    columns = [COLUMNS, {"hit_rate@1": [0.0] * 20, "mrr": [0.2] * 20}]
+    ids = [
+        write_evaluation_with_cases(
+            *(engine, tmp_path, source_of_both, columns[night]),
+            night=night,
+            statuses={"ok": 20},
+            coverage=1.0,
+            comparability_key=key,
+            comparability={"judge": key},
+        )
+        for night, key in enumerate(keys)
+    ]
+    page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    assert f"Compared with {ids[0]}" in page
+    for part in ('data-pack="pair-tier1"', texts("explanation", "en")["title"]):
+        assert (part in page) == (keys[0] == keys[1])
+
+
 def test_report_shows_anchor_next_to_evaluation(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     source_of_both = make_source_name()
     night = write_evaluation_with_cases(engine, tmp_path, source_of_both, COLUMNS, statuses={"ok": 20}, coverage=1.0)
