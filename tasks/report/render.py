@@ -218,10 +218,10 @@ def _order_by_urgency(evaluations: list[Document], foremost: EvaluationSummary |
     """Return at most five evaluations to inspect: the foremost, then tiers with problems, diagnostic ones last."""
     grades = {"attention": 0, "absent": 1, "weak": 1, "good": 2, "reasonable": 2}
 
-    def urgency(view: Document) -> tuple[bool, bool, int, int]:
+    def urgency(view: Document) -> tuple[bool, bool, int, tuple[bool, int]]:
         worst_grade = min((grades.get(metric["grade"], 3) for metric in view["metrics"] if metric["grade"]), default=3)
-        order = TIERS[view["tier"]].felt or len(TIERS)
-        return view["summary"] is not foremost, view["summary"]["state"] == "completed", worst_grade, order
+        is_completed = view["summary"]["state"] == "completed"
+        return view["summary"] is not foremost, is_completed, worst_grade, guidance.tier_rank(view["tier"])
 
     return sorted((view for view in evaluations if view["key"] == view["tier"]), key=urgency)[:5]
 

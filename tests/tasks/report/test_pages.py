@@ -28,7 +28,7 @@ from yarus.tasks.report.case_list import encode_column, pack_cases
 from yarus.tasks.report.embedded_data import pack_json, to_script_json
 from yarus.tasks.report.entries import entry_view, load_entries
 from yarus.tasks.report.metric_hints import HINT_PARTS, russian_hint
-from yarus.tasks.report.render import SCRIPTS, TEMPLATES, page_text, read_template_file, script_texts
+from yarus.tasks.report.render import SCRIPTS, TEMPLATES, page_text, read_template_file, script_texts, translate
 from yarus.tasks.report.write import write_index, write_report
 
 
@@ -260,6 +260,15 @@ def test_report_shows_anchor_next_to_evaluation(engine: Engine, at_home: Path, t
     assert f'content="{night} {anchor}"' in page
     assert "hit_rate@1 0.500" in page
     assert "Compared with" not in page
+
+
+def test_report_advises_on_embeddings_last(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    source = make_source_name()
+    ids = [name for tier in ("tier0", "judge") for name in write_evaluations(engine, source, [None], tier=tier)]
+    page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    advised = page.split('<ol class="next">')[1].split("</ol>")[0]
+    judge, embeddings = (advised.index(str(translate(f"tiers.{tier}", "short"))) for tier in ("judge", "tier0"))
+    assert judge < embeddings
 
 
 def test_report_rejects_unknown_evaluation(engine: Engine, at_home: Path, tmp_path: Path) -> None:
