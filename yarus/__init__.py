@@ -216,7 +216,7 @@ def report(*evaluations: str, out: str | os.PathLike[str] | None = None, languag
     from yarus.flows.cli import open_database
     from yarus.tasks.report.write import write_report
 
-    return write_report(open_database(), evaluations, Path(out) if out else None, language)
+    return write_report(open_database(), evaluations, Path(out) if out else None, language).path
 
 
 def _read_frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":

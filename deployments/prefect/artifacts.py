@@ -276,7 +276,7 @@ async def write_night_report(night: NightDocument) -> Path | None:
 
     names = [summary["evaluation_id"] for summary in evaluations_with_metrics(night)]
     try:
-        return await asyncio.to_thread(write_report, database(), names) if names else None
+        return (await asyncio.to_thread(write_report, database(), names)).path if names else None
     except (InputError, OSError) as error:
         log.warning("the report of the night could not be written: %s", error)
         return None

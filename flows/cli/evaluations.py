@@ -126,13 +126,12 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: "Language |
     every tier. Two of one tier are compared: yarus report ID ID.
     """
     from yarus.tasks.config.settings import get_settings
-    from yarus.tasks.report.write import compose_lead, write_report
+    from yarus.tasks.report.write import write_report
 
     block_pandas_import()
-    engine = open_database()
-    path = write_report(engine, evaluations, out, language)
+    path, lead = write_report(open_database(), evaluations, out, language)
     if as_json:
         click.echo(format_json({"report": str(path)}))
     else:
-        click.echo(compose_lead(engine, evaluations)[language or get_settings().language], err=True)
+        click.echo(lead[language or get_settings().language], err=True)
         click.echo(path)  # alone on stdout, so that scripts can open it

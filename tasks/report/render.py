@@ -107,7 +107,7 @@ def render_report(
         map_figure = corpus.pop("figure")
         corpus["map"] = map_figure and {"id": "map", "height": map_figure["layout"]["height"]}
         figures |= {"map": map_figure} if map_figure else {}
-    summaries = [entry.summary for entry in shown_entries if entry.key == entry.tier]
+    summaries = _newest_summaries(shown_entries)
     statements, since = describe_changes(shown_entries)
     titles = {
         name: f"{text} · {shown_entries[0].row['source']} · Yarus"
@@ -122,7 +122,7 @@ def render_report(
         made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         evaluations=evaluations,
         weakest=guidance.find_weakest_tier(summaries),
-        lead={tier: use_minus_sign(sentence) for tier, sentence in guidance.lead_sentence(summaries).items()},
+        lead=compose_lead(shown_entries),
         changes=statements,
         since=since,
         advised=_order_by_urgency(evaluations, guidance.choose_first_evaluation(summaries)),
@@ -146,6 +146,12 @@ def render_report(
             }
         ),
     )
+
+
+def compose_lead(shown_entries: list[ReportEntry]) -> TranslatedText:
+    """Return the first sentence of a report; of each tier, only the newest evaluation counts."""
+    lead = guidance.lead_sentence(_newest_summaries(shown_entries))
+    return {language: use_minus_sign(sentence) for language, sentence in lead.items()}
 
 
 def render_template(template: str, language: str, *, live: LivePageState | None = None, **values: Any) -> str:
@@ -198,6 +204,10 @@ def script_texts(language: str) -> dict[str, str]:
     words |= {f"status {name}": text for name, text in texts("report.statuses", language).items()}
     words |= {f"failure {name}": text for name, text in texts("failures", language).items()}
     return words | {f"metric {name}": text for name, text in texts("metric_labels", language).items()}
+
+
+def _newest_summaries(shown_entries: list[ReportEntry]) -> list[EvaluationSummary]:
+    return [entry.summary for entry in shown_entries if entry.key == entry.tier]
 
 
 def _name_attributes(key: str) -> Markup:

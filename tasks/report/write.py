@@ -5,18 +5,25 @@ import re
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Engine
 
 from yarus.db.errors import InputError
 from yarus.tasks.config.settings import Language, get_settings
 from yarus.tasks.config.texts import TranslatedText
-from yarus.tasks.evaluation.guidance import lead_sentence
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.summary import read_summary
 from yarus.tasks.report.entries import ReportEntry, find_newest, load_entries
 from yarus.tasks.report.index import INDEX_NAME, INDEX_PATTERN, list_evaluations, render_index_page
-from yarus.tasks.report.render import render_report
+from yarus.tasks.report.render import compose_lead, render_report
+
+
+class WrittenReport(NamedTuple):
+    """A report that was written."""
+
+    path: Path
+    lead: TranslatedText
+    """The first sentence of the report."""
 
 
 def write_report(
@@ -24,7 +31,7 @@ def write_report(
     evaluation_ids: Sequence[str] = (),
     target: Path | None = None,
     language: Language | None = None,
-) -> Path:
+) -> WrittenReport:
     """Write a report, and update the index if the report is in its default folder.
 
     Args:
@@ -35,7 +42,7 @@ def write_report(
         language: language in which it opens; by default the setting.
 
     Returns:
-        The path of the file.
+        The path of the file and the report's first sentence.
 
     Raises:
         InputError: an evaluation does not exist, there are none, or the target cannot be written.
@@ -46,18 +53,7 @@ def write_report(
     write_page(path, render_report(engine, report_entries, chosen_language))
     if target is None:
         write_index(engine, language=chosen_language)
-    return path
-
-
-def compose_lead(engine: Engine, evaluation_ids: Sequence[str] = ()) -> TranslatedText:
-    """Return the first sentence of a report: of the evaluations named, or of the newest.
-
-    Args:
-        engine: engine of Yarus's own database.
-        evaluation_ids: as for `write_report`.
-    """
-    names = list(evaluation_ids) or find_newest(engine)
-    return lead_sentence([read_summary(engine, name) for name in names])
+    return WrittenReport(path, compose_lead(report_entries))
 
 
 def write_index(engine: Engine, target: Path | None = None, language: Language | None = None) -> Path:

@@ -126,7 +126,7 @@ def test_names_and_tags_are_escaped(
 ) -> None:
     evaluation_id = write_evaluation(engine, tmp_path, make_source_name(), name=EVIL, tags=["<b>tag</b>"])
     assert EVIL in run_here("show", evaluation_id).out
-    page = write_report(engine, [evaluation_id], tmp_path / "page.html").read_text(encoding="utf-8")
+    page = write_report(engine, [evaluation_id], tmp_path / "page.html").path.read_text(encoding="utf-8")
     write_index(engine, tmp_path)
     index_html = "".join(part.read_text(encoding="utf-8") for part in tmp_path.glob("index*.html"))
     for html in (page, index_html):

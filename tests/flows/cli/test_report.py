@@ -1,5 +1,6 @@
 """Check `yarus report`: it prints the path of its page, and reports errors."""
 
+import html
 import json
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def test_report_compares_two_of_one_tier(ids: list[str], tmp_path: Path) -> None
     page = out.read_text(encoding="utf-8")
     assert f"Compared with {ids[0]}" in page
     assert '<html lang="en"' in page
+
+
+def test_report_prints_lead_of_its_page(ids: list[str], engine: Engine, tmp_path: Path) -> None:
+    """The older evaluation of the tier failed, but a report leads with the newest one."""
+    out = tmp_path / "page.html"
+    with engine.begin() as connection:
+        connection.execute(update(evaluation).where(evaluation.c.id == ids[0]).values(state="failed"))
+    words = ["report", *ids, "--out", str(out), "--language", "en"]
+    ran = CliRunner().invoke(cli, words, catch_exceptions=False)
+    lead = out.read_text(encoding="utf-8").split("<h1>")[1].split("</h1>")[0]
+    assert ran.stderr.strip() in html.unescape(lead)
+    assert "failed" not in ran.stderr
 
 
 @pytest.mark.parametrize("changed", [{"state": "invalid"}, {"comparability_key": "another"}])

@@ -123,7 +123,7 @@ def test_alarm_counts_persisting_changes(
     assert again["system"]["part_of"] == bad["evaluation_id"]
     assert read_summary(engine, bad["evaluation_id"])["persistence"] == persistence
     assert [row["asked_again"] for row in list_incidents(engine) if row["source"] == nights.source] == [persistence]
-    assert sentence in write_report(engine, [bad["evaluation_id"]], tmp_path / "page.html", "ru").read_text(
+    assert sentence in write_report(engine, [bad["evaluation_id"]], tmp_path / "page.html", "ru").path.read_text(
         encoding="utf-8"
     )
 

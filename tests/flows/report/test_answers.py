@@ -71,7 +71,7 @@ def write_answers_report(engine: Engine, folder: Path, home: Path, **judges: Any
         ids.append(write_evaluation_with_cases(engine, folder, source, columns(version), resolved=resolved, **row))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        return AnswersReport(write_report(engine, ids, folder / f"{source}.html", "ru"), ids)
+        return AnswersReport(write_report(engine, ids, folder / f"{source}.html", "ru").path, ids)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_report_says_when_no_question_is_common(
     other_report = write_answers_report(engine, tmp_path, home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        path = write_report(engine, [answers_report.ids[0], other_report.ids[0]], tmp_path / "apart.html", "ru")
+        path = write_report(engine, [answers_report.ids[0], other_report.ids[0]], tmp_path / "apart.html", "ru").path
     with page_of(browser, f"{path.as_uri()}#answers-tier3") as page:
         expect(page.locator(".matrix .problem")).to_contain_text("Общих вопросов у этих прогонов нет")
         page.evaluate("location.hash = '#tier3/compare'")

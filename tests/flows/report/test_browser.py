@@ -91,7 +91,7 @@ def browser_report(engine: Engine, home: Path, tmp_path_factory: pytest.TempPath
     _remove_case_file(engine, tier2, folder / "lost.parquet")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        path = write_report(engine, [older, newer, tier1, tier2], folder / "Отчёт, первый.html", "ru")
+        path = write_report(engine, [older, newer, tier1, tier2], folder / "Отчёт, первый.html", "ru").path
     return BrowserReport(path, older, newer)
 
 

@@ -47,7 +47,7 @@ def report_with_losses(engine: Engine, home: Path, tmp_path_factory: pytest.Temp
         connection.execute(update(evaluation).where(accepted).values(accepted_at=START))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        return write_report(engine, ids[2:], folder / "page.html", "ru")
+        return write_report(engine, ids[2:], folder / "page.html", "ru").path
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_trend_ticks_are_distinct(
                 start = {"started_at": START + timedelta(seconds=seconds * number)}
                 connection.execute(update(evaluation).where(evaluation.c.id == name).values(**start))
         newest_ids += ids[-1:]
-    path = write_report(engine, newest_ids, tmp_path / "page.html", "ru")
+    path = write_report(engine, newest_ids, tmp_path / "page.html", "ru").path
     with page_of(browser, f"{path.as_uri()}#trends") as page:
         charts = page.locator("#trends .chart")
         expect(charts).to_have_count(len(intervals))

@@ -29,7 +29,7 @@ def test_case_shows_turn_and_history(
         engine, tmp_path, make_source_name(), values, tier="tier3", statuses={"ok": 3}, coverage=1.0
     )
     monkeypatch.setenv("YARUS_HOME", str(home))
-    path = write_report(engine, [name], tmp_path / "dialogs.html", "ru")
+    path = write_report(engine, [name], tmp_path / "dialogs.html", "ru").path
     with open_chromium() as browser, page_of(browser, path.as_uri()) as page:
         page.evaluate("location.hash = '#tier3/cases'")
         cells = page.locator("#tier3 .list td.q")

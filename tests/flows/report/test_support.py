@@ -79,7 +79,7 @@ def path(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        return write_report(engine, [name], folder / "support.html", "ru")
+        return write_report(engine, [name], folder / "support.html", "ru").path
 
 
 @pytest.fixture(scope="module")

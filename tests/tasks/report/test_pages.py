@@ -183,7 +183,7 @@ def test_report_shows_numbers_when_case_file_is_damaged(
     file = Path(journal.find_evaluation(engine, evaluated)["parquet"])
     content = file.read_bytes()
     file.unlink() if damage == "deleted" else file.write_bytes(content[:-200] if damage == "cut" else b"no Parquet" * 9)
-    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert "The file with the cases cannot be read" in page
     assert str(file) in page
     assert 'data-pack="rows-tier1"' not in page
@@ -195,7 +195,7 @@ def test_report_shows_state_of_evaluation_without_numbers(
     engine: Engine, at_home: Path, tmp_path: Path, state: str
 ) -> None:
     (name,) = write_evaluations(engine, make_source_name(), [None], state=state, error="<b>why</b>")
-    page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [name], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert "&lt;b&gt;why&lt;/b&gt;" in page
     assert "<b>why</b>" not in page
     assert (
@@ -208,7 +208,7 @@ def test_report_shows_evaluation_with_failed_cases_only(engine: Engine, at_home:
     name = write_evaluation_with_cases(
         engine, tmp_path, make_source_name(), columns, state="invalid", statuses={"sut_error": 3}, coverage=0.0
     )
-    page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [name], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert "error of the system" in page
     assert "no answer" in page
 
@@ -222,7 +222,7 @@ def test_report_explains_incomparable_evaluations(engine: Engine, at_home: Path,
         )
         for night, key in enumerate(keys)
     ]
-    page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, ids, tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert "Measured differently; the values are not comparable" in page
     assert "cases.sha256" in page
 
@@ -244,7 +244,7 @@ def test_report_lists_changed_questions_if_comparable(
         )
         for night, key in enumerate(keys)
     ]
-    page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, ids, tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert f"Compared with {ids[0]}" in page
     for part in ('data-pack="pair-tier1"', texts("explanation", "en")["title"]):
         assert (part in page) == (keys[0] == keys[1])
@@ -256,7 +256,7 @@ def test_report_shows_anchor_next_to_evaluation(engine: Engine, at_home: Path, t
     low_columns = {"hit_rate@1": [0.0] * 20, "mrr": [0.1] * 20}
     anchor_values = {"statuses": {"ok": 20}, "coverage": 1.0, "resolved": {"anchor": night, "answers_of": night}}
     anchor = write_evaluation_with_cases(engine, tmp_path, source_of_both, low_columns, night=1, **anchor_values)
-    page = write_report(engine, [anchor, night], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [anchor, night], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert f'content="{night} {anchor}"' in page
     assert "hit_rate@1 0.500" in page
     assert "Compared with" not in page
@@ -265,7 +265,7 @@ def test_report_shows_anchor_next_to_evaluation(engine: Engine, at_home: Path, t
 def test_report_advises_on_embeddings_last(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     source = make_source_name()
     ids = [name for tier in ("tier0", "judge") for name in write_evaluations(engine, source, [None], tier=tier)]
-    page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, ids, tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     advised = page.split('<ol class="next">')[1].split("</ol>")[0]
     judge, embeddings = (advised.index(str(translate(f"tiers.{tier}", "short"))) for tier in ("judge", "tier0"))
     assert judge < embeddings
@@ -295,7 +295,7 @@ def newest_evaluation(engine: Engine, at_home: Path, tmp_path: Path) -> Iterator
 
 @pytest.mark.slow("breadth: several reports")
 def test_index_links_newest_report_of_evaluation(engine: Engine, newest_evaluation: str) -> None:
-    page = write_report(engine, [newest_evaluation], None, "en")
+    page = write_report(engine, [newest_evaluation], None, "en").path
     source = journal.find_evaluation(engine, newest_evaluation)["source"]
     row = next(line for line in read_index(page.parent).splitlines() if "<tr><td" in line and newest_evaluation in line)
     assert f'href="{page.name}#tier1"' in row
@@ -313,13 +313,13 @@ def test_report_shows_settings_and_hashes(engine: Engine, evaluated: str, tmp_pa
     values = {"settings": {"sut": "http://bot.example/?key=***"}, "git_commit": "c0ffee", "case_set_hash": "5eed"}
     with engine.begin() as connection:
         connection.execute(update(tables.evaluation).where(tables.evaluation.c.id == evaluated).values(**values))
-    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     for part in ("key=***", "c0ffee", "5eed", "key of"):
         assert part in page
 
 
 def test_report_needs_no_network(engine: Engine, evaluated: str, tmp_path: Path) -> None:
-    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     assert "default-src 'none'" in page
     assert re.findall(r"(?:src|href)=\"?(?:https?:)?//", page) == []
 
@@ -341,7 +341,7 @@ def test_head_of_turns_names_metrics_of_rows(engine: Engine, at_home: Path, tmp_
     columns = {"answer": ["Да."] * 4, "dialog": ["d", "d"] * 2, "turn": [1, 2] * 2}
     columns |= {"e2e_score": [0.5] * 4, "hit_rate@1": [0.0, 1.0] * 2}
     name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), columns, tier="tier3")
-    page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [name], tmp_path / "page.html", "en").path.read_text(encoding="utf-8")
     table = page.split(str(page_text("turns")))[1].split("</table>")[0]
     head, *rows = table.split("<tr>")[1:]
     assert "<code>avg_e2e_score</code>" in head and "<code>hit_rate@1</code>" in head
