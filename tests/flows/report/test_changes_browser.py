@@ -62,8 +62,8 @@ def test_overview_shows_weakest_tier_losses_and_next_step(
         expect(lead.locator("h1")).to_contain_text("вся система")
         texts_by_kind = {
             "settings": "поиск (retriever): dense → fulltext",
-            "regressed": "поиск — hit_rate@1 1.000 → 0.667 (−0.333), mrr 1.000 → 0.667 (−0.333), ndcg@10 1.000 → 0.667 (−0.333); "
-            "вся система — hit_rate@1 1.000 → 0.667 (−0.333)",
+            "regressed": "поиск — hit_rate@1 1.000 → 0.667 (−0.333), mrr 1.000 → 0.667 (−0.333), "
+            "ndcg@10 1.000 → 0.667 (−0.333); вся система — hit_rate@1 1.000 → 0.667 (−0.333)",
             "next": ".",
         }
         for kind, text in texts_by_kind.items():
