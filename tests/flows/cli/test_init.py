@@ -35,6 +35,7 @@ def user_folder(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with Path("pages.csv").open("w", encoding="utf-8-sig", newline="") as file:
         pages = [[URL.format(n), f"Справка {n}", f"Справку номер {n} выдают в деканате. " * 5] for n in range(5)]
         csv.writer(file).writerows([["url", "title", "content"], *pages])
+    monkeypatch.setenv("YARUS_RESULTS", str(tmp_path / "results"))  # without evaluations
     return tmp_path
 
 
@@ -123,7 +124,6 @@ def test_init_keeps_russian_whatever_the_locale(monkeypatch: pytest.MonkeyPatch)
 
 def test_init_writes_english_for_prompts_of_english_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C")
-    monkeypatch.setenv("YARUS_RESULTS", str(tmp_path / "results"))
     Path("log.csv").write_text("question,answer\nWhere is the library?,On the left.\n" * 3)
     (tmp_path / "results" / "tier1").mkdir(parents=True)
     assert run_init("log.csv", "--into", "init_old")["env"]["added"] == [], "their prompts would change"
