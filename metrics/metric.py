@@ -90,6 +90,8 @@ GRADE_LADDERS: dict[int, tuple[GradeName, ...]] = {
     2: ("attention", "good", "excellent"),
     3: ("absent", "weak", "reasonable", "strong"),
 }
+BAD_GRADES = ("attention", "absent", "weak")
+"""Grades below good or reasonable."""
 
 
 class UserQuestion(NamedTuple):

@@ -16,6 +16,7 @@ from yarus.flows.terminal.printing import (
     join_first,
     make_console,
 )
+from yarus.metrics.metric import BAD_GRADES
 from yarus.metrics.table import METRICS, grade
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES
 from yarus.tasks.config.texts import texts
@@ -121,8 +122,6 @@ def _is_bad(column: str, value: float) -> bool:
     if metric is None:
         return False
     if metric.thresholds:
-        from yarus.tasks.evaluation.guidance import BAD_GRADES
-
         return grade(metric.name, value) in BAD_GRADES
     return metric.unit == "share" and value == {"higher": metric.low, "lower": metric.high}.get(metric.better)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
-from yarus.metrics.metric import GRADE_LADDERS
+from yarus.metrics.metric import BAD_GRADES, GRADE_LADDERS
 from yarus.metrics.table import GOALS, METRICS, GradeRange
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, UNMEASURABLE_STATUSES
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
@@ -26,8 +26,6 @@ JUDGED_FINDINGS: tuple[Feature, ...] = (failures, showing)
 """Findings that rest on what the judge scored."""
 EXPLAINING_TIER = "tier0"
 """The tier that explains others and leads a report only if nothing else was measured."""
-BAD_GRADES = ("attention", "absent", "weak")
-"""Grades below good or reasonable."""
 FAIR_KAPPA = 0.4
 """If the interval of a kappa reaches this value, the agreement may be better than chance."""
 
