@@ -50,6 +50,6 @@ def make_titled_table(title: str, *heads: str) -> Table:
     return Table(*heads, title=title, box=None, title_justify="left", title_style="bold")
 
 
-def join_first(names: Sequence[str]) -> str:
-    """Join the first ten names, and mark that others are left out."""
-    return ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
+def join_first(names: Sequence[str], limit: int = 10, separator: str = ", ") -> str:
+    """Join the first names, and mark that others are left out."""
+    return separator.join([*names[:limit], *(["…"] if len(names) > limit else [])])

@@ -13,6 +13,7 @@ from yarus.flows.terminal.printing import (
     clean,
     format_metric,
     get_tier_name,
+    join_first,
     make_console,
     make_titled_table,
 )
@@ -214,8 +215,7 @@ def _list_unmeasured(metrics: Mapping[str, MetricSummary], language: str) -> Ite
     """Yield one line per reason for which metrics have no value."""
     words = texts("terminal", language)
     for reason, names in _group_by_reason(metrics).items():
-        names_text = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
-        values = {"n": len(names), "reason": told(reason, language), "names": names_text}
+        values = {"n": len(names), "reason": told(reason, language), "names": join_first(names, MAX_NAMES)}
         yield words["metric not measured" if len(names) == 1 else "metrics not measured"].format(**values)
 
 

@@ -17,15 +17,15 @@ FORMER_SETTINGS = {
     "work": "work_dir",
 }
 """Former name -> present name. Evaluations store the former one, so that those of earlier releases stay comparable."""
-FORMER_PARAMETERS = {
+FORMER_TIER_PARAMETERS = {
     "again": "repeat_of",
     "confirms": "recheck",
     "failed": "retry_failed",
-    "kinds": "perturbations",
     "parallel": "parallel_source",
     "probes": "bias_probes",
     "twins": "merge_duplicates",
 }
+FORMER_PARAMETERS = {**FORMER_TIER_PARAMETERS, "kinds": "perturbations"}
 """Former name of a parameter -> present name. Evaluations store the former one, too."""
 FORMER_VALUES = {("labels", "filled"): "llm"}
 """Parameter and former value -> present value; likewise."""

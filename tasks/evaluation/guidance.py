@@ -166,7 +166,7 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
     try:
         sentence = _fill(f"tiers.{summary['tier']}", "says apart" if apart else "says", _format(summary))
     except LookupError:  # a value that the sentence speaks of was not measured
-        value = _format_value(metric, partial(format_metric, main))
+        value = _format_value(values[main], metric, partial(format_metric, main))
         sentence = _text("value only", {"label": translations("metric_labels", main), "value": value})
     return _join(sentence, _resting_on(summary), _doubt_text(metric), unsupported_facts_sentence(summary))
 
@@ -179,11 +179,11 @@ def has_stand_in(summary: EvaluationSummary) -> bool:
 
 def _stand_in_text(summary: EvaluationSummary) -> TranslatedText:
     """Return that no model judged, and the headline metrics that need no judge, the first with its interval."""
-    metrics, names = summary["metrics"], _sound_headlines(summary)
+    metrics, values, names = summary["metrics"], _values(summary["metrics"]), _sound_headlines(summary)
     if not names:
         return _join(_text("no model judged"), unsupported_facts_sentence(summary))
-    first = _format_value(metrics[names[0]], partial(format_metric, names[0]))
-    others = "".join(f", {name} {format_metric(name, metrics[name]['value'])}" for name in names[1:])
+    first = _format_value(values[names[0]], metrics[names[0]], partial(format_metric, names[0]))
+    others = "".join(f", {name} {format_metric(name, values[name])}" for name in names[1:])
     without = _text("without a judge", {"value": first}, metric=names[0], others=others)
     doubt = _doubt_text(metrics[names[0]])
     return _join(_text("no model judged"), without, doubt, unsupported_facts_sentence(summary))
@@ -249,8 +249,8 @@ def advise_next_step(summary: EvaluationSummary) -> tuple[TranslatedText, Condit
     """Return the advice what to do next about an evaluation, and the filter of the cases in question.
 
     Returns:
-        The advice, and {"metric", "min" or "max"} or {"failure"} or {"status"}, which at least one case matches; empty
-        if no case is in question.
+        The advice, and {"metric" with "min", "max" or both} or {"failure"} or {"status"}, which at least one case
+        matches; empty if no case is in question.
     """
     values = _values(summary["metrics"])
     if summary["state"] in ("failed", "cancelled"):
@@ -277,7 +277,7 @@ def _graded(summary: EvaluationSummary) -> Iterator[WeakestTier]:
             position = GRADE_LADDERS[len(bounds)].index(metric["grade"])
             grades = GradeRange(metric["grade"], metric["grade_high"])
             bound = bounds[min(position, len(bounds) - 1)]
-            formatted = _format_value(metric, partial(format_metric, name))
+            formatted = _format_value(metric["value"], metric, partial(format_metric, name))
             yield WeakestTier(summary["tier"], name, metric["value"], grades, bound, formatted)
 
 
@@ -377,17 +377,18 @@ def _format(summary: EvaluationSummary) -> dict[str, TranslatedText]:
         if metric["value"] is not None:
             unit = METRICS[name].unit if name in METRICS else "share"
             write = format_percent if unit == "share" else partial(format_metric, name)
-            text = write(metric["value"])
             formatted[name.replace("@", "_at_")] = (
-                _format_value(metric, write) if name == main else dict.fromkeys(LANGUAGES, text)
+                _format_value(metric["value"], metric, write)
+                if name == main
+                else dict.fromkeys(LANGUAGES, write(metric["value"]))
             )
     return formatted
 
 
-def _format_value(metric: MetricSummary, write: Callable[[float], str]) -> TranslatedText:
-    """Format a measured value with its 95 % interval, if it has one."""
-    value, interval = write(metric["value"] or 0), format_plain_interval(metric, write).replace(" % –", " –")
-    return _text("with interval", value=value, interval=interval) if interval else dict.fromkeys(LANGUAGES, value)
+def _format_value(value: float, metric: MetricSummary, write: Callable[[float], str]) -> TranslatedText:
+    """Format the value of a metric with its 95 % interval, if it has one."""
+    text, interval = write(value), format_plain_interval(metric, write).replace(" % –", " –")
+    return _text("with interval", value=text, interval=interval) if interval else dict.fromkeys(LANGUAGES, text)
 
 
 def _tier_name(tier: str) -> TranslatedText:

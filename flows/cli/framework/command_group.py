@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from yarus.db.errors import InputError
-from yarus.tasks.config.former_names import FORMER_PARAMETERS
+from yarus.tasks.config.former_names import FORMER_TIER_PARAMETERS
 
 RENAMED_COMMANDS = {
     "examine": "judge agreement",
@@ -18,9 +18,7 @@ RENAMED_COMMANDS = {
     "view": "serve --reports",
 }
 """Old command -> new command. If several match, the last one counts."""
-RENAMED_PARAMETER_OPTIONS = {
-    f"--{old}": f"--{new.replace('_', '-')}" for old, new in FORMER_PARAMETERS.items() if old != "kinds"
-}
+RENAMED_PARAMETER_OPTIONS = {f"--{old}": f"--{new.replace('_', '-')}" for old, new in FORMER_TIER_PARAMETERS.items()}
 RENAMED_OPTIONS = {
     "admin prune": {"--all": "--include-baselines", "--calls": "--replies"},
     "admin tag": {"--remove": "--untag"},

@@ -9,7 +9,7 @@ from rich.table import Table
 from sqlalchemy import Engine
 
 from yarus.db import journal
-from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, clean, get_tier_name, make_console
+from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, clean, get_tier_name, join_first, make_console
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
 from yarus.tasks.comparison.changes import (
     build_statements,
@@ -153,11 +153,14 @@ def list_verdict_lines(document: EvaluationComparison, language: str) -> Iterato
         return
     headlines = {name: row for name, row in compared_metrics(document).items() if row["p_holm"] is not None}
     unjudged = find_unjudged(document, headlines)
-    is_same = all(row["verdict"] == "no difference shown" for row in headlines.values())
-    parts = [words["unjudged"].format(metrics=", ".join(name for name in headlines if name in unjudged))]
-    parts = parts if unjudged else []
-    parts += [statements["nothing"]["text"][language]] if "nothing" in statements else []
-    key = "verdict same" if headlines and is_same and not unjudged else "verdict unclear"
+    is_main_measured = TIERS[document["b"]["tier"]].headlines[0] in headlines
+    is_same = is_main_measured and all(row["verdict"] == "no difference shown" for row in headlines.values())
+    parts = []
+    if unjudged:
+        parts.append(words["unjudged"].format(metrics=", ".join(name for name in headlines if name in unjudged)))
+    if "nothing" in statements:
+        parts.append(statements["nothing"]["text"][language])
+    key = "verdict same" if is_same and not unjudged else "verdict unclear"
     yield f"{words[key]}: {'; '.join(parts) or words['nothing compared']}."
     if unjudged:
         yield texts("guidance", language)["set a judge"]
@@ -241,8 +244,8 @@ def _print_reasons(console: Console, document: EvaluationComparison, words: dict
         if metric["reason"] is not None:
             by_reason.setdefault(metric["reason"], []).append(name)
     for reason, names in by_reason.items():
-        first = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
-        line = words["not compared by reason"].format(n=len(names), reason=told(reason, language), names=first)
+        values = {"n": len(names), "reason": told(reason, language), "names": join_first(names, MAX_NAMES)}
+        line = words["not compared by reason"].format(**values)
         console.print(clean(line), style="dim", soft_wrap=True)
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from rich.markup import escape
 
-from yarus.flows.terminal.printing import get_tier_name, make_console
+from yarus.flows.terminal.printing import get_tier_name, join_first, make_console
 from yarus.tasks.comparison.corrected_means import is_corrected
 from yarus.tasks.comparison.gate import NO_BASELINE, NOTHING_IN_COMMON
 from yarus.tasks.comparison.gate_rules import find_measure
@@ -18,8 +18,6 @@ from yarus.tasks.evaluation.number_format import MINUS_SIGN, format_rounded, use
 
 INVALID_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
-
-
 VERDICTS_BY_URGENCY = ("invalid", "fail", "inconclusive", "pass")
 MAX_RULES = 12
 """Maximum number of rules on the first screen; those that failed come first."""
@@ -84,8 +82,8 @@ def _list_verdict_lines(document: GateResult, language: str) -> Iterator[str]:
     counts = {"n": len(decisive), "total": len(document["rules"]), "more": len(decisive) - 1}
     causes = [] if verdict == "pass" else _describe_causes(decisive, language)
     key = "verdict fail and more" if verdict == "fail" and counts["more"] else f"verdict {verdict}"
-    first = "; ".join([*causes[:MAX_NAMES], "…"][: len(causes)])
-    yield words[key].format(**counts, statement="".join(causes[:1]), causes=first)
+    causes_text = join_first(causes, MAX_NAMES, "; ")
+    yield words[key].format(**counts, statement="".join(causes[:1]), causes=causes_text)
     if unjudged := document["unjudged_metrics"]:
         yield f"{words['not judged'].format(metrics=', '.join(unjudged))} {texts('guidance', language)['set a judge']}"
     if verdict == "fail":
@@ -99,9 +97,9 @@ def _list_verdict_lines(document: GateResult, language: str) -> Iterator[str]:
 def _list_missing(rules: Sequence[RuleResult], words: dict[str, str]) -> Iterator[str]:
     """Yield how many more cases, and how many more labels, would decide all the rules."""
     for key, is_of_labels in (("next cases", False), ("next labels", True)):
-        needs = [rule["n_cases_needed"] or 0 for rule in rules if is_corrected(rule["metric"]) == is_of_labels]
-        if any(needs):
-            yield words[key].format(needs=f"{max(needs):,}".replace(",", " "))
+        chosen = (rule for rule in rules if is_corrected(rule["metric"]) == is_of_labels)
+        if needs := [rule["n_cases_needed"] for rule in chosen if rule["n_cases_needed"] is not None]:
+            yield words[key].format(needs=_format_count(max(needs)))
 
 
 def _describe_causes(rules: Sequence[RuleResult], language: str) -> list[str]:
@@ -231,7 +229,11 @@ def _list_reasons(rule: RuleResult, language: str) -> Iterator[str]:
         yield words[key].format(detectable=figures["min_detectable_effect"], bound=figures["bound"])
     if rule["n_cases_needed"] is not None:
         template = words["needs labels" if is_corrected(rule["metric"]) else "needs"]
-        yield template.format(needs=f"{rule['n_cases_needed']:,}".replace(",", " "))
+        yield template.format(needs=_format_count(rule["n_cases_needed"]))
+
+
+def _format_count(n: int) -> str:
+    return f"{n:,}".replace(",", " ")
 
 
 def _format(name: str, value: float | None, *, sign: str = "") -> str:
