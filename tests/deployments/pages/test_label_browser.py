@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.support.browser import open_chromium
-from tests.support.command_line import CommandLine, make_environment
+from tests.support.command_line import CommandLine, assert_refused, make_environment
 from tests.support.evaluations import (
     Document,
     evaluate,
@@ -177,5 +177,8 @@ def test_label_plan_and_invalid_options(night: Document, yarus_alone: CommandLin
     label_plan = check_json("judge plan", yarus_alone(*words, "--json").out)
     assert (label_plan["basis"], label_plan["metric"], label_plan["n_own"]) == ("nothing", "avg_answer_relevance", 0)
     assert str(label_plan["n_labels_needed"]) in yarus_alone(*words).out
-    assert yarus_alone("judge", "plan", ok=False).code == 2
-    assert yarus_alone("judge", "label", "--json", ok=False).code == 2
+    english = {"YARUS_LANGUAGE": "en"}
+    assert_refused(yarus_alone("judge", "plan", ok=False, env=english), 2, ("Missing option '--width'",))
+    refused = yarus_alone("judge", "label", "--width", "0.1", ok=False, env=english)
+    assert_refused(refused, 2, ("No such option '--width'",))
+    assert_refused(yarus_alone("judge", "label", "--json", ok=False, env=english), 2, ("--json needs --suggest",))

@@ -70,4 +70,6 @@ def test_readme_commands_measure_own_questions_and_pages(folder: Path, service: 
     assert re.search(r"^Tier 1: retrieval · golden · completed$", measured, re.MULTILINE)
     assert re.search(r"in the first\s+ten\s+for\s+100 %", measured)
     assert re.search(r"^ hit_rate@1 +0\.875 .* 8 / 8 ", measured, re.MULTILINE)
+    every_metric = run(f"{RUN.split(' run ')[0]} show last --all", folder)
+    assert re.search(r"^ hit_rate@10 +1\.000 .* 8 / 8 ", every_metric, re.MULTILINE)
     assert list((folder / ".yarus" / "results").rglob("tier1-*.parquet"))

@@ -22,8 +22,8 @@ from tests.support.evaluations import (
 )
 from tests.support.llm_server import FakeLLMServer
 from yarus.db.errors import InputError
+from yarus.flows.terminal.summary import print_summary
 from yarus.metrics.facts import facts
-from yarus.tasks.evaluation.guidance import finding_sentences
 from yarus.tasks.models.embedding.embedders import get_embedder
 from yarus.tasks.steps.failures import find_failure
 
@@ -147,10 +147,11 @@ def test_show_omits_quality_without_a_model(yarus: CommandLine, night: dict[str,
     assert len(output.splitlines()) <= 40
 
 
-def test_failures_are_named_if_a_model_judged(night: dict[str, Document]) -> None:
+def test_failures_are_named_if_a_model_judged(night: dict[str, Document], capsys: pytest.CaptureFixture[str]) -> None:
     metrics = {name: metric | {"judge": "passed"} for name, metric in night["tier3"]["metrics"].items()}
     summary: Any = night["tier3"] | {"metrics": metrics}
-    output = " ".join(sentence["en"] for sentence in finding_sentences(summary))
+    print_summary(summary, "en")
+    output = " ".join(capsys.readouterr().out.split())
     assert f"retrieval missed {night['tier3']['failures']['counts']['retrieval']}" in output
     assert night["tier3"]["failures"]["fix_first"][0] in output
 

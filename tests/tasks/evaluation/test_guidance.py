@@ -142,8 +142,9 @@ def test_lead_names_the_weakest_tier() -> None:
         "Every graded tier is excellent."
     )
     reasonable = make_summary("tier0", silhouette_score=0.6)
-    assert lead_sentence([make_summary("tier2", avg_faithfulness=0.95), reasonable])["en"].startswith(
-        "No graded tier needs attention; the lowest is generation"
+    assert lead_sentence([make_summary("tier2", avg_faithfulness=0.95), reasonable])["en"] == (
+        "No graded tier needs attention; the lowest is generation: "
+        "avg_faithfulness 0.950 (95 % interval 0.950 – 0.950)."
     )
 
 
@@ -214,7 +215,10 @@ def test_lead_is_cautious_when_interval_spans_grades() -> None:
     assert result is not None and result.metric == "hit_rate@1", "what surely needs attention comes first"
     nearly_excellent = make_summary("tier2", avg_faithfulness=0.93)
     nearly_excellent["metrics"]["avg_faithfulness"] = make_metric("avg_faithfulness", 0.93, 0.88, 0.97)
-    assert lead_sentence([nearly_excellent])["en"].startswith("No graded tier needs"), "and not: all are excellent"
+    assert lead_sentence([nearly_excellent])["en"] == (
+        "No graded tier needs attention; the lowest is generation: "
+        "avg_faithfulness 0.930 (95 % interval 0.880 – 0.970)."
+    ), "and not: all are excellent"
 
 
 def make_judge(kappa: float | None, low: float | None, high: float | None, same: float, chance: float) -> Document:

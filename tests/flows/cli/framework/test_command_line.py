@@ -22,6 +22,7 @@ from tests.support.command_line import (
     run_here,
     run_in_parallel,
 )
+from tests.support.texts.messages import commands
 from yarus.__main__ import cli
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.sources import find_loaded_source
@@ -146,11 +147,15 @@ def test_help_imports_no_heavy_libraries(home: Path) -> None:
 
 
 def test_commands_have_help() -> None:
-    names = [*cli.commands]
-    results = {name: run_here(name, "--help") for name in names}
-    for name in names:
-        assert results[name].code == 0
-        assert "Использование:" in results[name].out
+    for words, command in commands(cli):
+        result = run_here(*words, "--help")
+        assert result.code == 0
+        assert f"Использование: {' '.join(('yarus', *words))} " in result.out
+        complete = run_here(*words, "--help-all").out
+        options = [
+            option for parameter in command.params if isinstance(parameter, click.Option) for option in parameter.opts
+        ]
+        assert [option for option in options if option not in complete] == [], words
 
 
 FIRST_WEEK = ["demo", "init", "load", "run", "show", "cases", "report", "compare", "gate", "serve"]
@@ -215,8 +220,9 @@ def test_exam_help_shows_its_purpose_and_example(env: dict[str, str], purpose: s
 
 def test_usage_error_points_to_short_help() -> None:
     assert "Try 'yarus serve --help' for help." in run_here("serve", "--no-such-option", env=ENGLISH).err
-    russian = run_here("judge", "exam", "--no-such-option", "--x", env={"YARUS_LANGUAGE": "ru"}).err
-    assert "--help-all" not in russian
+    russian = run_here("judge", "label", "--no-such-option", env={"YARUS_LANGUAGE": "ru"})
+    assert_refused(russian, 2, ("'yarus judge label --help'",))
+    assert "--help-all" not in russian.err
     assert "Show this message and exit; --help-all: in full." in run_here("gate", "--help", env=ENGLISH).out
 
 
@@ -298,9 +304,13 @@ def test_old_option_is_refused_with_new_name(command: str, old: str, new: str) -
         assert_refused(result, 2, (f"'{old}' was renamed; use {new}\n",))
 
 
-@pytest.mark.parametrize(("pair", "new"), [("twins=false", "merge_duplicates"), ("labels=filled", "labels=llm")])
-def test_old_parameter_is_refused_with_new_name(pair: str, new: str) -> None:
-    assert_refused(run_here("run", "tier1", "--set", pair, env=ENGLISH), 2, ("was renamed; use", new))
+@pytest.mark.parametrize(
+    ("pair", "old", "new"),
+    [("twins=false", "twins", "merge_duplicates"), ("labels=filled", "labels=filled", "labels=llm")],
+)
+def test_old_parameter_is_refused_with_new_name(pair: str, old: str, new: str) -> None:
+    result = run_here("run", "tier1", "--set", pair, env=ENGLISH)
+    assert_refused(result, 2, (f"'{old}' was renamed; use {new}\n",))
 
 
 def test_serve_refuses_options_that_it_would_ignore() -> None:
@@ -311,4 +321,8 @@ def test_serve_refuses_options_that_it_would_ignore() -> None:
     )
     for option in ("--browser", "--no-browser"):
         assert_refused(run_here("serve", option, env=ENGLISH), 2, ("--browser and --no-browser need --reports",))
-    assert_refused(run_here("serve", "--port", "0", env=ENGLISH), 2, ("--reports",))
+    assert_refused(
+        run_here("serve", "--port", "0", env=ENGLISH),
+        2,
+        ("port 0 is only possible with --reports; use a port from 1 to 65535",),
+    )

@@ -55,8 +55,9 @@ def list_helps() -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("words", list_helps(), ids=" ".join)
-def test_help_is_in_one_language(words: tuple[str, ...]) -> None:
-    russian, english = (run_here(*words, "--help-all", env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
+@pytest.mark.parametrize("option", ["--help", "--help-all"])
+def test_help_is_in_one_language(words: tuple[str, ...], option: str) -> None:
+    russian, english = (run_here(*words, option, env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
     assert (russian.code, english.code, russian.err, english.err) == (0, 0, "", "")
     names = {word for _, command in commands(cli) for word in (command.name or "").split("-")}
     assert find_english_words(russian.out) - names == set()
@@ -220,7 +221,9 @@ def test_lists_are_in_one_language(
     arguments = [word.format(id=evaluated) for word in words]
     russian, english = (run_here(*arguments, env=database | env).out.replace(str(at_home), "") for env in ({}, ENGLISH))
     assert russian and english
-    questions = {word for line in english.splitlines() if line.startswith(("  ", "sample:")) for word in line.split()}
+    cases = run_here("cases", evaluated, "--limit", "3", "--json", env=database).json
+    quoted = {word for case in cases for word in case["question"].split()}
+    questions = quoted | {word for line in english.splitlines() if line.startswith("  ") for word in line.split()}
     assert find_english_words("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
     assert not re.search("[а-яё]", " ".join(set(english.split()) - questions))
 
