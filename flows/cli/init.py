@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from yarus.flows.cli import as_json, format_json
-from yarus.flows.cli.load import choose_source_name, into_option, parse_condition, parse_mapping
+from yarus.flows.cli.load import (
+    choose_source_name,
+    encoding_option,
+    into_option,
+    map_option,
+    parse_condition,
+    parse_mapping,
+    where_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,18 +31,9 @@ DEFAULT_NAME = "helpdesk"
 @click.argument("files", metavar="[FILE]…", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--source-url", metavar="URL", help="A production database, postgresql://…, evaluated in place.")
 @click.option("--sut", metavar="URL", help="Your system, an http(s) address; it is asked one question.")
-@click.option(
-    "--map", "pairs", multiple=True, metavar="FIELD=COLUMN", help="Map a column that was not detected; repeatable."
-)
-@click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    hidden=True,
-    metavar="COLUMN=VALUE",
-    help="Load only rows with this value; repeatable.",
-)
-@click.option("--encoding", metavar="NAME", hidden=True, help="Encoding of text files; default: detected.")
+@map_option
+@where_option
+@encoding_option
 @into_option
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: detected by script.")
 @click.option("--dry-run", is_flag=True, help="Print what would be loaded and written, and exit.")

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 into_option = click.option(
     "--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded."
 )
+map_option = click.option(
+    "--map", "pairs", multiple=True, metavar="FIELD=COLUMN", help="Map a column that was not detected; repeatable."
+)
+where_option = click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    hidden=True,
+    metavar="COLUMN=VALUE",
+    help="Load only rows with this value; repeatable.",
+)
+encoding_option = click.option(
+    "--encoding", metavar="NAME", hidden=True, help="Encoding of text files; default: detected."
+)
 language_option = click.option(
     "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE."
 )
@@ -63,22 +77,9 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
 @click.option(
     "--kind", hidden=True, type=click.Choice(["questions", "chunks"]), help="Content of a row; default: detected."
 )
-@click.option(
-    "--map",
-    "pairs",
-    multiple=True,
-    metavar="FIELD=COLUMN",
-    help="Name of a column in Yarus, and in the file; repeatable.",
-)
-@click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    hidden=True,
-    metavar="COLUMN=VALUE",
-    help="Load only rows with this value; repeatable.",
-)
-@click.option("--encoding", metavar="NAME", hidden=True, help="Encoding of a text file; default: detected.")
+@map_option
+@where_option
+@encoding_option
 @into_option
 @language_option
 @as_json
